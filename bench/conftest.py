@@ -12,7 +12,7 @@ import pytest  # noqa: E402
 from bench import results  # noqa: E402
 
 FIGURES = pytest.StashKey[list]()
-FOUND = pytest.StashKey[dict]()
+MEASURED = pytest.StashKey[dict]()
 
 
 def pytest_addoption(parser):
@@ -21,7 +21,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("filterwarnings", "default")
-    config.stash[FOUND] = {}
+    config.stash[MEASURED] = {}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -46,25 +46,25 @@ def pytest_pyfunc_call(pyfuncitem):
     if figure is None:
         return None
     names = inspect.signature(pyfuncitem.function).parameters
-    given = {name: pyfuncitem.funcargs[name] for name in names}
+    arguments = {name: pyfuncitem.funcargs[name] for name in names}
     config, missed = pyfuncitem.config, []
-    found = config.stash[FOUND].setdefault(results.key_of(pyfuncitem), {})
+    measured = config.stash[MEASURED].setdefault(results.key_of(pyfuncitem), {})
     capture = config.pluginmanager.getplugin("capturemanager")
-    for row in figure.rows(results.values_of(pyfuncitem), pyfuncitem.function(**given)):
-        found[row.what] = row.measured
-        met = {True: "yes", False: "NO", None: ""}[row.met]
+    for row in figure.rows(results.values_of(pyfuncitem), pyfuncitem.function(**arguments)):
+        measured[row.what] = row.measured
+        verdict = {True: "yes", False: "NO", None: ""}[row.met]
         with capture.global_and_fixture_disabled():
-            print(f"\n{row.what:72} {row.measured:>12}  {row.asked:24} {met}".rstrip(), end="")
+            print(f"\n{row.what:72} {row.measured:>12}  {row.target:24} {verdict}".rstrip(), end="")
         if row.met is False:
-            missed.append(f"{row.what} is {row.measured}, asked: {row.asked}")
-    assert found, "nothing was measured"
+            missed.append(f"{row.what} is {row.measured}, asked: {row.target}")
+    assert measured, "nothing was measured"
     if missed:
         pytest.fail("\n".join(missed), pytrace=False)
     return True
 
 
 def pytest_sessionfinish(session):
-    found = session.config.stash[FOUND]
-    if session.config.getoption("--results") and found:
+    measured = session.config.stash[MEASURED]
+    if session.config.getoption("--results") and measured:
         items = session.config.stash[FIGURES]
-        results.write_document(results.remembered(found, items), items)
+        results.write_document(results.remembered(measured, items), items)

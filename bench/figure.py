@@ -14,7 +14,7 @@ class Row:
     """A measured number in words; ``met``: None where nothing is asked."""
 
     what: str
-    asked: str
+    target: str
     measured: str
     met: bool | None
 
@@ -37,7 +37,7 @@ class Figure:
         key = tuple(values[name] for name in self.names)
         return self.bound[key[0] if len(key) == 1 else key] if key else self.bound
 
-    def asked(self, values: Mapping[str, Any]) -> str:
+    def target(self, values: Mapping[str, Any]) -> str:
         """Return the bound in words, nothing where there is none."""
         bound = self.bound_of(values)
         if bound is None:
@@ -47,20 +47,20 @@ class Figure:
             return f"{words} within {self.form.format(self.within)}"
         return f"{self.kind} {words}"
 
-    def rows(self, values: Mapping[str, Any], found: Any) -> Iterable[Row]:
+    def rows(self, values: Mapping[str, Any], numbers: Any) -> Iterable[Row]:
         """Yield a row for each number that was found, as it is found."""
         bound, title = self.bound_of(values), self.title(values)
-        for label, value in [("", found)] if isinstance(found, int | float) else found:
-            met = {
+        for label, value in [("", numbers)] if isinstance(numbers, int | float) else numbers:
+            comparison = {
                 "at least": lambda value=value: value >= bound,
                 "at most": lambda value=value: value <= bound,
                 "near": lambda value=value: abs(value - bound) <= self.within,
             }[self.kind]
             yield Row(
                 what=f"{title}: {label}" if label else title,
-                asked=self.asked(values),
+                target=self.target(values),
                 measured=self.form.format(value),
-                met=None if bound is None else bool(met()),
+                met=None if bound is None else bool(comparison()),
             )
 
 
@@ -73,11 +73,11 @@ def figure(what, *, form="{:.2%}", at_least=None, at_most=None, near=None, withi
     called for each of them, and None asks nothing. ``form`` writes the numbers, with their unit.
     """
     bounds = {"at least": at_least, "at most": at_most, "near": near}
-    given = {kind: bound for kind, bound in bounds.items() if bound is not None}
-    ((kind, bound),) = given.items() or [("at least", None)]
+    stated = {kind: bound for kind, bound in bounds.items() if bound is not None}
+    ((kind, bound),) = stated.items() or [("at least", None)]
 
     def decorate(measure):
-        names, function = (), functools.wraps(measure)(lambda **given: measure(**given))
+        names, function = (), functools.wraps(measure)(lambda **arguments: measure(**arguments))
         if isinstance(bound, Mapping):
             first = next(iter(bound))
             count = len(first) if isinstance(first, tuple) else 1

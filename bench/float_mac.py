@@ -79,11 +79,11 @@ class FloatMultiplyAdd(wiring.Component):
             with m.If(magnitude[place]):
                 m.d.comb += zeros.eq(28 - place)
         m.d.comb += normal.eq(magnitude << zeros)
-        kept, rest = normal[5:], normal[:5]
+        upper, rest = normal[5:], normal[:5]
         rounded, field = Signal(25), Signal(signed(12))
-        up = rest[4] & (rest[:4].any() | kept[0])
+        up = rest[4] & (rest[:4].any() | upper[0])
         m.d.comb += [
-            rounded.eq(kept + up),
+            rounded.eq(upper + up),
             field.eq(exponent + 2 - zeros + rounded[-1]),
         ]
         result = Signal(32, name="finite")

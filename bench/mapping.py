@@ -41,8 +41,8 @@ def whole(config):
 
 def part(config, name):
     """Return the area of one instance of a module of a machine."""
-    found = machine(config).everywhere(name)[0]
-    return found.total[NAND2] / found.instances
+    component = machine(config).everywhere(name)[0]
+    return component.total[NAND2] / component.instances
 
 
 def within_cycle(config):

@@ -103,7 +103,7 @@ UNITS = {
 
 @figure(
     "area of the vector unit's {unit}",
-    at_most={name: most for name, (_, most) in UNITS.items()},
+    at_most={name: maximum for name, (_, maximum) in UNITS.items()},
     form=AREA,
 )
 def vector_units(unit):

@@ -47,7 +47,7 @@ def bare_cell(**options):
         block=BLOCK,
         south=element,
         west=element,
-        held=element,
+        stationary=element,
         sum_bits=8 + BLOCK.bit_length(),
         fraction=18,
         **options,
@@ -72,11 +72,11 @@ def cell_variants(variant):
 @dataclass(frozen=True, kw_only=True)
 class FormatCell:
     """A cell of one format: what differs from the defaults. ``directions`` instead of those that
-    the generator chooses; ``asked``: the largest area that will do."""
+    the generator chooses; ``target``: the largest area that will do."""
 
     label: str
     format: str
-    asked: float | None = None
+    target: float | None = None
     grouping: str | None = None
     window: int | None = None
     fraction: int = 18
@@ -98,20 +98,20 @@ class FormatCell:
         return of_shape(replace(shape, directions=self.directions or shape.directions))
 
 
-def one(name, label, asked=None, *, title=None, **keys):
-    return {title or name: FormatCell(format=name, label=label, asked=asked, **keys)}
+def one(name, label, target=None, *, title=None, **keys):
+    return {title or name: FormatCell(format=name, label=label, target=target, **keys)}
 
 
-def vectors(title, name, grouping, asked=None, fraction=18):
+def vectors(title, name, grouping, target=None, fraction=18):
     """Return vector groups as they are generated, and in a cell of both directions, of which as
     much is asked but in `fast`."""
     cell = FormatCell(
-        format=name, grouping=grouping, label=grouping, asked=asked, fraction=fraction
+        format=name, grouping=grouping, label=grouping, target=target, fraction=fraction
     )
     both = replace(
         cell,
         label=f"{grouping}, both directions",
-        asked=None if name == FAST.name else asked,
+        target=None if name == FAST.name else target,
         directions=("east", "north"),
     )
     return {title: cell, f"{title}, in place": both}
@@ -167,25 +167,27 @@ def format_area(name):
 
 @figure(
     "area of the cell per MAC, {name}",
-    at_most={name: cell.asked for name, cell in FORMATS.items()} | {MULTIPLY_ADD: None},
+    at_most={name: cell.target for name, cell in FORMATS.items()} | {MULTIPLY_ADD: None},
     form="{:.1f}",
 )
 def format_cells(name, request):
-    found = format_area(name)
+    cell_area = format_area(name)
     if request.config.getoption("--results"):
-        keep(name, found)
-    return found
+        keep(name, cell_area)
+    return cell_area
 
 
-def keep(name, found):
+def keep(name, cell_area):
     """Write an area to where ``diastole formats`` reads it, in the order of :data:`FORMATS`."""
-    kept = json.loads(AREAS.read_text())
+    document = json.loads(AREAS.read_text())
     label = LABEL if name == MULTIPLY_ADD else FORMATS[name].label
-    kept["formats"][name] = {"label": label, "area_per_mac_nand2": round(found, 1)}
-    kept["formats"] = {
-        each: kept["formats"][each] for each in (*FORMATS, MULTIPLY_ADD) if each in kept["formats"]
+    document["formats"][name] = {"label": label, "area_per_mac_nand2": round(cell_area, 1)}
+    document["formats"] = {
+        each: document["formats"][each]
+        for each in (*FORMATS, MULTIPLY_ADD)
+        if each in document["formats"]
     }
-    AREAS.write_text(json.dumps(kept, indent=2) + "\n")
+    AREAS.write_text(json.dumps(document, indent=2) + "\n")
 
 
 @figure("area of the cell of fast times its passes, over bfp4", form="{:.2f}")

@@ -4,13 +4,13 @@ import numpy as np
 
 from bench.figure import figure
 from diastole.backend import cached_product, program_limits
-from diastole_sim.host.bell import BellMachine
+from diastole_sim.host.vector_machine import VectorMachine
 from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.machines.verilator.verilator_machine import VerilatorMachine
 from diastole_sim.program.chains.activations import gelu, relu
 from diastole_sim.program.memory_plan import MemoryPlan, stream_of
 from diastole_sim.program.perceptron_forward import PRODUCT
-from diastole_sim.program.writer import ChainUse, ProductOf, Writer
+from diastole_sim.program.writer import ChainCall, ProductOf, Writer
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES
 from diastole_sim.spec.image import round_up
@@ -38,7 +38,7 @@ class DrainedLayer:
         product = ProductOf(operation="forward", m=m, n=n, k=k, operands={"x": x, "w": w})
         following = plan.image("a", "x", (m, n), tag=4, slot=None)
         y = stream_of(plan.tensor("y", Kind.F32, m, n))
-        use = ChainUse(
+        use = ChainCall(
             chain=activation.forward_chain(),
             shape=(m, n),
             inputs={"y": PRODUCT, "b": stream_of(plan.vector("b", Kind.COLUMN, n))},
@@ -79,7 +79,7 @@ def drain_cycles(config, activation, m, n, k):
         return machine.counters()["cycles_total"]
 
     running = VerilatorMachine(cached_product(config), Simulation(memory_base=0, memory_bytes=size))
-    with BellMachine(running, seed=0) as machine:
+    with VectorMachine(running, seed=0) as machine:
         for name, data in made.initial.items():
             machine.write(made.plan.areas[name].address, np.frombuffer(data, np.uint8))
         for area in made.before:

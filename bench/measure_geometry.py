@@ -22,12 +22,12 @@ def count_hashes(configs, stall_seeds, steps):
     def train(device):
         return run_task("digits", device, backend="any", steps=steps).weights_sha256
 
-    found = {train(NumpyDevice(configs[0].numerics))}
+    hashes = {train(NumpyDevice(configs[0].numerics))}
     for config in configs:
         for stalls in stall_seeds:
             with Device(cached_product(config), stalls=stalls) as device:
-                found.add(train(device))
-    return len(found)
+                hashes.add(train(device))
+    return len(hashes)
 
 
 def cells(rows, cols, **array):

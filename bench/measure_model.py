@@ -22,7 +22,7 @@ from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.chunk_walk import loops_of
 from diastole_sim.perf.conversion_estimate import estimate_conversion
 from diastole_sim.perf.modelled_machine import LATENCY
-from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest
 from diastole_sim.spec.operations import OPERANDS, OPERATIONS
 from support.presets import in_format
 
@@ -46,31 +46,31 @@ def errors(preset, name):
     widths where a format has several."""
     config = in_format(preset, name)
     model, rng, values = modelled(config), random.Random(0), np.random.default_rng(0)
-    found = {"products": [], "conversions": []}
+    offsets = {"products": [], "conversions": []}
     with Device(cached_product(config), memory_bytes=1 << 26) as device:
         for _ in range(SHAPES):
             lengths = {axis: round(2 ** rng.uniform(0, log2(LARGEST))) for axis in "mkn"}
-            held = {}
+            converted = {}
             for tensor in OPERANDS:
                 shape = lengths[tensor.rows], lengths[tensor.columns]
                 array = values.standard_normal(shape).astype(np.float32)
                 planes = config.numerics.tensor_class(tensor.tensor_class).format.planes
                 width = rng.choice(config.numerics.widths) if planes else None
-                held[tensor.name] = each = device.convert(
+                converted[tensor.name] = each = device.convert(
                     array, tensor.tensor_class, tag=tensor.number, width=width
                 )
-                found["conversions"].append(conversion_error(config, each))
+                offsets["conversions"].append(conversion_error(config, each))
             m, n, k = lengths["m"], lengths["n"], lengths["k"]
-            widths = tuple(held[name].width for name in ("X", "W", "dY"))
+            widths = tuple(converted[name].width for name in ("X", "W", "dY"))
             for op in OPERATIONS:
                 if op == "backward" and not model.fuses(m, n, widths):
                     continue  # the command is dX and dW, which are here
                 nest = device.loops.of(op, m=m, n=n, k=k, widths=widths)
-                counted = multiply(device, op, held).counters
+                counted = multiply(device, op, converted).counters
                 guess = estimate(model, op, m, n, k, nest, widths)
                 pair = ((e.cycles, e.read_bytes + e.write_bytes) for e in (guess, counted))
-                found["products"].append(off(*pair))
-    return found
+                offsets["products"].append(off(*pair))
+    return offsets
 
 
 def conversion_error(config, tensor):
@@ -130,24 +130,24 @@ def estimates(preset, side):
 
 @figure("modelled use of {preset}, {side} cubed", at_least=CUBES, form="{:.1%}")
 def modelled_use(preset, side):
-    for name, found in estimates(preset, side):
-        yield name, found.utilisation
+    for name, estimated in estimates(preset, side):
+        yield name, estimated.utilisation
 
 
 @figure("modelled traffic of {preset}, {side} cubed", at_least=CUBES, form="{:.3f} MB read")
 def modelled_traffic(preset, side):
-    for name, found in estimates(preset, side):
-        yield name, found.read_bytes / 1e6
+    for name, estimated in estimates(preset, side):
+        yield name, estimated.read_bytes / 1e6
 
 
 @figure("modelled reads of {preset} over stored bytes, {side} cubed", at_most=CUBES, form="{:.3f}")
 def modelled_reads(preset, side):
     machine = modelled(PRODUCTS_ONLY[preset])
     images = {tensor.name: number for number, tensor in enumerate(OPERANDS)}
-    for name, found in estimates(preset, side):
+    for name, estimated in estimates(preset, side):
         read = OPERATIONS[name.partition(",")[0]].operand_names
         stored = sum(machine.stored_beats(images[each], side, side) for each in read)
-        yield name, found.read_bytes / machine.beat_bytes / stored
+        yield name, estimated.read_bytes / machine.beat_bytes / stored
 
 
 @cache
@@ -173,7 +173,7 @@ def choices(count=200):
 
 def all_nests(limits, blocks):
     """Yield every nest that the machine takes for a product of so many blocks."""
-    lengths = product(limits.t_blocks, limits.groups, limits.chunk, OUTER, KEPT)
+    lengths = product(limits.t_blocks, limits.groups, limits.chunk, OUTER, KEEP_VALUES)
     for t_blocks, groups, chunk, outer, keep in lengths:
         nest = Nest(t_blocks=t_blocks, groups=groups, chunk=chunk, outer=outer, keep=keep)
         if limits.problem(nest, blocks) is None:
@@ -219,8 +219,8 @@ def estimating_machines():
         "bus.data_width=32,64,128,256,512",
     )
     nano = PRODUCTS_ONLY["nano"].model_dump(exclude_none=True)
-    known = {(each.m, each.k, each.n): each for name in LISTS for each in layers_of(name, 1)}
-    layers = random.Random(0).sample(list(known.values()), 50)
+    distinct = {(each.m, each.k, each.n): each for name in LISTS for each in layers_of(name, 1)}
+    layers = random.Random(0).sample(list(distinct.values()), 50)
     machines = configurations(over, partial(from_document, nano))
     began = time.perf_counter()
     assert len(list(swept(machines, layers, PHASES["nano"], LATENCY))) == 100

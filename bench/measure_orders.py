@@ -25,11 +25,11 @@ from diastole_sim.perf.orders.layer import (
     SEPARATE,
     SQUARE,
     backward_pass,
-    best_at_once,
-    best_in_turn,
-    by_batch,
+    best_parallel,
+    best_sequential,
     forward_pass,
-    separate_in_turn,
+    separate_sequential,
+    split_batch,
 )
 from diastole_sim.perf.orders.loops import INPUT_GRADIENT, WEIGHT_GRADIENT
 from diastole_sim.perf.orders.search import Shape, Work
@@ -70,17 +70,17 @@ def products(network, batch, depthwise=False):
     return [product(layer, batch) for layer in layers]
 
 
-def step_cycles(machine, wanted, against):
+def step_cycles(machine, layers, against):
     """Return cycles of forward and backward pass by order; ``against``: SQUARE or SEPARATE, of
     which the forward passes are in every column, and the backward pass where the order is slower
     or cannot be."""
     total = dict.fromkeys((against, *COLUMNS[against]), 0.0)
-    for each in wanted:
+    for each in layers:
         both = backward_pass(machine, each.sizes, each.has_dx)
-        cycles = {name: found.cycles(machine) for name, found in both.items()}
+        cycles = {name: order.cycles(machine) for name, order in both.items()}
         cycles[BEST] = min(cycles.values())
-        cycles[IN_PARTS] = separate_in_turn(machine, each.sizes, each.has_dx).cycles(machine)
-        cycles[PARTS] = best_in_turn(machine, each.sizes, each.has_dx).cycles(machine)
+        cycles[IN_PARTS] = separate_sequential(machine, each.sizes, each.has_dx).cycles(machine)
+        cycles[PARTS] = best_sequential(machine, each.sizes, each.has_dx).cycles(machine)
         before = forward_pass(machine, each.sizes, against).cycles(machine)
         for name in total:
             least = min(cycles[against], cycles.get(name, cycles[against]))
@@ -97,11 +97,11 @@ def mean(rows):
 @cache
 def ratios(machine, against, depthwise=False):
     """Return the time by order over that of ``against``, means of the networks."""
-    found = []
+    shares = []
     for network in NETWORKS:
         cycles = step_cycles(machine, products(network, machine.batch, depthwise), against)
-        found.append({name: cycles[name] / cycles[against] for name in COLUMNS[against]})
-    return mean(found)
+        shares.append({name: cycles[name] / cycles[against] for name in COLUMNS[against]})
+    return mean(shares)
 
 
 @figure(
@@ -173,8 +173,8 @@ def cut(machine, count, layer, way):
     """Return cycles of the forward pass, of the backward pass with M cut, and with the best axis,
     of machines that share a layer."""
     each = product(layer, machine.batch * count)
-    before, after = by_batch(machine, each.sizes, each.has_dx, count, way)
-    chosen = best_at_once(machine, each.sizes, each.has_dx, count)
+    before, after = split_batch(machine, each.sizes, each.has_dx, count, way)
+    chosen = best_parallel(machine, each.sizes, each.has_dx, count)
     return (each.times * one.cycles(machine) for one in (before, after, chosen))
 
 
@@ -184,7 +184,7 @@ def several(machine, count, network):
 
     Forward passes cut M. Layers without weights are not cut: each machine has its own samples.
     """
-    found = {}
+    speedups = {}
     for way in (SQUARE, SEPARATE):
         apart = best = 0.0
         for layer in network.layers:
@@ -197,8 +197,8 @@ def several(machine, count, network):
                 before, after, chosen = 0.0, alone[way], alone[BEST]
             apart += before + after
             best += before + min(after, chosen)
-        found[f"over {way}"] = best / apart
-    return found
+        speedups[f"over {way}"] = best / apart
+    return speedups
 
 
 @figure("the best axis and order of 4 machines, {name}", at_most=shown(*MACHINES), form="{:.3f}")
@@ -209,9 +209,9 @@ def several_machines(name):
 @figure("layers that are fastest with each order, {name}", at_least=shown(*MACHINES), form="{}")
 def best_layers(name):
     """The first of equals."""
-    machine, found = machine_of(name), Counter()
+    machine, counts = machine_of(name), Counter()
     for network in NETWORKS:
         for each in products(network, machine.batch):
             both = backward_pass(machine, each.sizes, each.has_dx)
-            found[min(both.values(), key=lambda w: (w.cycles(machine), w.moved_bytes)).name] += 1
-    return found.items()
+            counts[min(both.values(), key=lambda w: (w.cycles(machine), w.moved_bytes)).name] += 1
+    return counts.items()

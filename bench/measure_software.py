@@ -113,7 +113,7 @@ def golden_time(name):
         yield f"{kind}, product", seconds(lambda x=x, w=w: device.forward(x, w))
 
 
-def in_turn(one, other, attempts, clock):
+def alternated(one, other, attempts, clock):
     """Return the best time of each, so that other work on the computer slows both."""
     times = []
     for _ in range(attempts):
@@ -136,7 +136,7 @@ STACKED = {name: each for name, each in GOLDEN.items() if each.block == 8}
 def golden_stacks(name):
     device, rng = NumpyDevice(STACKED[name]), np.random.default_rng(0)
     x, w = rng.standard_normal((2, 32, 64, 64)).astype(np.float32)
-    loop, stack = in_turn(
+    loop, stack = alternated(
         lambda: [device.forward(*each) for each in zip(x, w, strict=True)],
         lambda: device.forward(x, w),
         20,
@@ -180,5 +180,5 @@ def torch_linear():
         inputs.grad = None
         layer(inputs).backward(gradient)
 
-    numpy_time, torch_time = in_turn(in_numpy, in_torch, 40, time.process_time)
+    numpy_time, torch_time = alternated(in_numpy, in_torch, 40, time.process_time)
     return float(numpy_time / torch_time)

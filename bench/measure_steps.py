@@ -9,7 +9,7 @@ from bench.figure import figure, shown
 from diastole.layers.modelled_step import STEP, modelled_step
 from support.training_steps import CASES, MOST_OFF, commands_alone, counted_step, step_program
 
-MOST_CYCLES = dict(zip(CASES, (12_000, 15_500, 11_500, 24_000), strict=True))
+MAX_CYCLES = dict(zip(CASES, (12_000, 15_500, 11_500, 24_000), strict=True))
 
 
 @cache
@@ -17,16 +17,16 @@ def counted(case):
     return counted_step(*step_program(case))
 
 
-@figure("cycles of a step on the digits, {case}", at_most=MOST_CYCLES, form="{:,.0f}")
+@figure("cycles of a step on the digits, {case}", at_most=MAX_CYCLES, form="{:,.0f}")
 def step_cycles(case):
     return counted(case).cycles
 
 
 @figure("share of waits in a step on the digits, {case}", at_most=shown(*CASES), form="{:.1%}")
 def step_waits(case):
-    found = counted(case)
-    for cause, cycles in found.waits.items():
-        yield cause, cycles / found.cycles
+    counted_waits = counted(case)
+    for cause, cycles in counted_waits.waits.items():
+        yield cause, cycles / counted_waits.cycles
 
 
 @figure("bytes over the bus in a step on the digits, nano", at_most=48, form="{:.1f} KiB")

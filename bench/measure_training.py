@@ -109,7 +109,7 @@ def precise(name):
 
 @figure(
     "accuracy in fast, precision {name}",
-    near={name: found for name, (_, found, _) in PRECISIONS.items()},
+    near={name: accuracy for name, (_, accuracy, _) in PRECISIONS.items()},
     within=0.005,
 )
 def precision_accuracy(name):
@@ -118,7 +118,7 @@ def precision_accuracy(name):
 
 @figure(
     "passes in fast, precision {name}",
-    near={name: found for name, (_, _, found) in PRECISIONS.items()},
+    near={name: passes for name, (_, _, passes) in PRECISIONS.items()},
     within=0.15,
     form="{:.2f}",
 )
@@ -183,9 +183,9 @@ MASTERS = {
 
 @figure("accuracy of nano, master weights {name}", at_least=shown(*MASTERS))
 def master_accuracy(name):
-    found = [run.accuracy for run in trained(NANO, master=MASTERS[name])]
-    yield "mean", mean(found)
-    yield "deviation", stdev(found)
+    accuracies = [run.accuracy for run in trained(NANO, master=MASTERS[name])]
+    yield "mean", mean(accuracies)
+    yield "deviation", stdev(accuracies)
 
 
 TEXTS = {"bfp4 1x16": ("bfp4", "1x16"), "MXFP8 E4M3": ("mxfp8_e4m3", None)}

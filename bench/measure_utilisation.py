@@ -50,18 +50,20 @@ def cubes(preset, side, latency):
     golden, tensors = NumpyDevice(config.numerics), operands(side)
     far = {} if latency == LATENCY else {"read_latency": latency, "write_latency": latency}
     with Device(cached_product(config), **far) as device:
-        held = converted(device, tensors)
-        found = {op: multiply(device, op, held) for op in ops}
+        converted_tensors = converted(device, tensors)
+        results = {op: multiply(device, op, converted_tensors) for op in ops}
         speed = device.cycles_per_second
-    wanted = converted(golden, tensors)
+    expected = converted(golden, tensors)
     wrong = sum(
-        wrong_elements(found[op], multiply(golden, op, wanted))
+        wrong_elements(results[op], multiply(golden, op, expected))
         for op in (ops if preset == "nano" else ops[:1])
     )
-    stored = sum(image.layout.total_bytes for tensor in held.values() for image in tensor.images)
-    fused = found.get("backward")
+    stored = sum(
+        image.layout.total_bytes for tensor in converted_tensors.values() for image in tensor.images
+    )
+    fused = results.get("backward")
     return SimpleNamespace(
-        used={op: used(config, result, side) for op, result in found.items()},
+        used={op: used(config, result, side) for op, result in results.items()},
         wrong=wrong,
         read=fused and fused.counters.read_bytes / stored,
         speed=speed,
@@ -99,9 +101,9 @@ def simulated_speed():
 def in_flight(preset, side, count):
     config = PRODUCTS_ONLY[preset]
     with Device(cached_product(config)) as device:
-        held = converted(device, operands(side))
+        tensors = converted(device, operands(side))
         for op in SEPARATE if preset == "nano" else SEPARATE[:1]:
-            each = op, [held[name] for name in OPERATIONS[op].operand_names]
+            each = op, [tensors[name] for name in OPERATIONS[op].operand_names]
             counters = device.multiply_together([each] * count)[0].counters
             yield op, side**3 * count / counters.cycles / config.macs
 
@@ -162,9 +164,9 @@ def format_memories(label):
 def format_use(label, side):
     config = format_machine(label)
     with Device(cached_product(config), memory_bytes=1 << 26) as device:
-        held = converted(device, operands(side))
+        tensors = converted(device, operands(side))
         for op in OPERATIONS:
-            yield op, used(config, multiply(device, op, held), side)
+            yield op, used(config, multiply(device, op, tensors), side)
 
 
 @figure("cycles to convert an element on nano in {label}", at_most=shown(*FORMATS), form="{:.2f}")
@@ -178,8 +180,8 @@ def format_conversions(label):
 def plane_cycles(config, op, widths=None):
     """Return cycles of a command; the planes of fused passes must all stay on chip."""
     with Device(cached_product(config)) as device:
-        held = converted(device, operands(256 if op == "backward" else 512), widths)
-        return multiply(device, op, held).counters.cycles
+        tensors = converted(device, operands(256 if op == "backward" else 512), widths)
+        return multiply(device, op, tensors).counters.cycles
 
 
 @figure(
@@ -205,6 +207,6 @@ def accumulator_use():
     config = floating("nano")
     integers = cubes("nano", 512, LATENCY).used
     with Device(cached_product(config)) as device:
-        held = converted(device, operands(512))
+        tensors = converted(device, operands(512))
         for op in OPERATIONS:
-            yield op, integers[op] - used(config, multiply(device, op, held), 512)
+            yield op, integers[op] - used(config, multiply(device, op, tensors), 512)

@@ -19,8 +19,8 @@ def converted(device, tensors, widths=None):
     }
 
 
-def multiply(device, op, held):
-    return getattr(device, op)(*(held[name] for name in OPERATIONS[op].operand_names))
+def multiply(device, op, tensors):
+    return getattr(device, op)(*(tensors[name] for name in OPERATIONS[op].operand_names))
 
 
 def used(config, result, side):
@@ -28,9 +28,9 @@ def used(config, result, side):
     return side**3 * len(result.values) / result.counters.cycles / config.macs
 
 
-def wrong_elements(result, wanted):
+def wrong_elements(result, expected):
     """Return how many elements of a result differ from another's in any bit."""
     return sum(
-        int((values.view(np.uint32) != wanted.values[name].view(np.uint32)).sum())
+        int((values.view(np.uint32) != expected.values[name].view(np.uint32)).sum())
         for name, values in result.values.items()
     )

@@ -14,11 +14,13 @@ last run in which each was measured. A figure of which nothing is asked has no b
 """
 
 
-def remembered(found, items):
-    """Keep what was measured before, replace what ``found`` has anew, drop figures that are gone;
-    return all by test, in the order of ``items``."""
-    kept = json.loads(MEMORY.read_text()) if MEMORY.is_file() else {}
-    merged = kept | {key: rows for key, rows in found.items() if rows}  # a skipped figure has none
+def remembered(measured, items):
+    """Keep what was measured before, replace what ``measured`` has anew, drop figures that are
+    gone; return all by test, in the order of ``items``."""
+    stored = json.loads(MEMORY.read_text()) if MEMORY.is_file() else {}
+    merged = stored | {
+        key: rows for key, rows in measured.items() if rows
+    }  # a skipped figure has none
     everything = {key: merged[key] for key in map(key_of, items) if key in merged}
     MEMORY.write_text(json.dumps(everything, indent=1) + "\n")
     return everything
@@ -43,7 +45,7 @@ def write_document(everything, items):
         section = sections.setdefault(" ".join(heading.split()), [])
         command = f"`pytest bench -k {item.function.__name__}`"
         section += [
-            f"| {what} | {figure.asked(values)} | {measured} | {command} |"
+            f"| {what} | {figure.target(values)} | {measured} | {command} |"
             for what, measured in rows.items()
         ]
     head = ["", "| what | asked | measured | command |", "| --- | --- | --- | --- |"]

@@ -42,8 +42,8 @@ def test_they_round(rule, lanes, pairs, loads, rng):
             up = ctx.get(dut.up)
             for lane, residue in enumerate(residues):
                 part = residue / 2 ** (bits + 1)
-                wanted = round_fraction(rule, part, draw_of(column, lane), bits)
-                assert up >> lane & 1 == wanted, (column, lane)
+                expected = round_fraction(rule, part, draw_of(column, lane), bits)
+                assert up >> lane & 1 == expected, (column, lane)
             take = rng.randrange(2)
             ctx.set(dut.take, take)
             await ctx.tick()

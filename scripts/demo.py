@@ -36,7 +36,7 @@ CHECKED = 20
 """Steps of which every tensor is compared, command by command."""
 NEXT = """\
 what these causes of waiting are: docs/training.md
-the golden model has the same weights; {compared} numbers of {checked} steps are its too
+the golden model has the same weights, and the same {compared} numbers in the first {checked} steps
 open {folder}/training.png: loss and accuracy, as the gates give them
 in {folder}: result.json, all numbers; product, the Verilog and what belongs to it
 next, after source .venv/bin/activate:
@@ -52,7 +52,7 @@ MIN_ACCURACY = 0.95
 def main(folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "nano.toml").write_text(to_toml(PRESETS["nano"]))
-    note(f"generating {folder / 'product'} from {folder / 'nano.toml'}: some 10 seconds")
+    note(f"generating {folder / 'product'} from {folder / 'nano.toml'}: about 10 seconds")
     generate(load_config(folder / "nano.toml"), folder / "product")
     note("compiling its Verilog, once: half a minute; then training, about as long")
     simulated = Execution(seed=SEED, product=folder / "product")

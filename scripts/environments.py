@@ -21,8 +21,8 @@ def environment(folder: Path, packages: Sequence[str], *, inherits: bool = False
     fails.
     """
     stamp, programs = folder / ".ready", folder / "bin"
-    wanted = f"{' '.join(packages)} {sys.version}"
-    if stamp.is_file() and stamp.read_text() == wanted:
+    contents = f"{' '.join(packages)} {sys.version}"
+    if stamp.is_file() and stamp.read_text() == contents:
         return programs
     note(f"setting up {folder} with {', '.join(packages)}: a minute or more, once")
     venv.create(folder, clear=True, with_pip=True, symlinks=True)
@@ -34,5 +34,5 @@ def environment(folder: Path, packages: Sequence[str], *, inherits: bool = False
         (Path(site.stdout.strip()) / "packages.pth").write_text(line)
     if children.call([python, "-m", "pip", "--quiet", "install", *packages]):
         raise CheckFailed(f"pip did not install {' '.join(packages)}")
-    stamp.write_text(wanted)
+    stamp.write_text(contents)
     return programs

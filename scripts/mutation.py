@@ -59,10 +59,10 @@ def run(machine: Machine, folder: Path) -> bool:
 
 
 def main(names: list[str]) -> int:
-    known = {machine.name: machine for machine in MACHINES}
+    machines = {machine.name: machine for machine in MACHINES}
     offer_tools()
     good = True
-    for machine in (known[name] for name in names or known):
+    for machine in (machines[name] for name in names or machines):
         print(f"{machine.name}:", flush=True)
         with tempfile.TemporaryDirectory() as folder:
             good &= run(machine, Path(folder) / "product")
@@ -74,10 +74,10 @@ def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     about = f"of {', '.join(names)} (default: all)"
     parser.add_argument("machines", nargs="*", metavar="MACHINE", help=about)
-    given = parser.parse_args()
-    if unknown := sorted(set(given.machines) - set(names)):
+    arguments = parser.parse_args()
+    if unknown := sorted(set(arguments.machines) - set(names)):
         parser.error(f"no machine {', '.join(unknown)}; there are {', '.join(names)}")
-    return given
+    return arguments
 
 
 if __name__ == "__main__":

@@ -23,12 +23,12 @@ def main(paths: list[Path], *, check: bool) -> int:
     for path in paths:
         stored = notebooks.read(path)
         fresh = notebooks.executed(stored)
-        found = list(notebooks.differences(stored, fresh))
+        changes = list(notebooks.differences(stored, fresh))
         if check:
-            wrong += [f"{path.name}, {each}" for each in found]
+            wrong += [f"{path.name}, {each}" for each in changes]
         else:
             notebooks.write(path, fresh)
-            say(f"renewed {path.name}: {len(found)} outputs differ from before")
+            say(f"renewed {path.name}: {len(changes)} outputs differ from before")
     if wrong:
         raise CheckFailed(
             "\n".join([*wrong, "python scripts/notebooks.py renews the stored outputs"])
@@ -40,5 +40,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     parser.add_argument("paths", type=Path, nargs="*", metavar="NOTEBOOK")
-    given = parser.parse_args()
-    sys.exit(exit_code(lambda: main(given.paths or notebooks.NOTEBOOKS, check=given.check)))
+    arguments = parser.parse_args()
+    sys.exit(exit_code(lambda: main(arguments.paths or notebooks.NOTEBOOKS, check=arguments.check)))

@@ -26,20 +26,20 @@ from diastole.product.generate import product_contents
 def main() -> int:
     parser = cli.Parser(description=__doc__)
     parser.add_argument("folder", metavar="FOLDER", type=Path, nargs="?", default=Path("docs"))
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     if not browsers():
         raise BadInput("there is no browser; make setup installs one where the system allows it")
-    page = given.folder / "explain.html"
+    page = arguments.folder / "explain.html"
     contents, _ = product_contents(PRESETS["nano"])
-    (given.folder / "blocks.svg").write_text(contents["doc/blocks.svg"], encoding="utf-8")
+    (arguments.folder / "blocks.svg").write_text(contents["doc/blocks.svg"], encoding="utf-8")
     product.RECORD.write_text(json.dumps(product.recorded()) + "\n", encoding="utf-8")
-    (given.folder / "how").mkdir(exist_ok=True)
+    (arguments.folder / "how").mkdir(exist_ok=True)
     for name, draw in PICTURES.items():
-        (given.folder / "how" / name).write_text(draw(), encoding="utf-8")
+        (arguments.folder / "how" / name).write_text(draw(), encoding="utf-8")
     if code := cli.main(["explain", *DOCUMENTED, "--out", str(page)]):
         return code
     for name, picture in stills(page.read_text(encoding="utf-8"), browsers()[0]).items():
-        (given.folder / name).write_text(picture, encoding="utf-8")
+        (arguments.folder / name).write_text(picture, encoding="utf-8")
     return 0
 
 

@@ -16,9 +16,9 @@ def facts(product: Product) -> dict[str, object]:
     """Return what the page says about the machine: versions, sizes, the losses of the golden model,
     registers, and the first bit of every event."""
     vectors = (product.directory / "sw" / f"{product.name}_vectors.h").read_text()
-    found = LOSSES.search(vectors)
-    assert found, "host.c trains"
-    words = [int(word.rstrip("u"), 16) for word in re.findall(r"0x\w+", found[1])]
+    match = LOSSES.search(vectors)
+    assert match, "host.c trains"
+    words = [int(word.rstrip("u"), 16) for word in re.findall(r"0x\w+", match[1])]
     layout = events_of(PRESETS["pico"].plan)
     waits = layout["waits"]
     bits = {name: layout[name].offset for name in ("converting", "multiplying", "busy_slot")}

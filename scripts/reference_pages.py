@@ -3,7 +3,7 @@
 from typing import Any
 
 from diastole.backend import program_limits
-from diastole.config.file import FIELDS, SECTIONS, accepted, value_shown
+from diastole.config.file import FIELDS, SECTIONS, accepted, value_text
 from diastole.config.keys import Config
 from diastole.config.presets import PRESETS
 from diastole_sim.spec.program_reference import program_lines
@@ -62,7 +62,7 @@ def _escaped(text: object) -> str:
 def _default(key: str, values: Any) -> str:
     for part in key.split("."):
         values = values[part]
-    return "" if values is None else f"`{value_shown(values)}`"
+    return "" if values is None else f"`{value_text(values)}`"
 
 
 def registers() -> str:

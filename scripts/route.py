@@ -24,7 +24,7 @@ from diastole.config.clock import CLOCK_KEYS, as_overrides
 from diastole.errors import CheckFailed
 from diastole_sim.system import children
 
-ASKED_MHZ = {"pico": 85, "nano": 75}
+TARGET_MHZ = {"pico": 85, "nano": 75}
 SEEDS = {"pico": 4, "nano": 3}
 """How many: clocks differ between them."""
 PLACER = "static"
@@ -42,13 +42,13 @@ def main(folder: Path, preset: str, *, plain: bool, require: bool) -> int:
     if children.call(tests, cwd=ROOT):
         raise CheckFailed(f"{TESTS} failed")
     report = folder / f"{preset}{'_plain' if plain else ''}.json"
-    keys, asked = (PLAIN, None) if plain else (KEYS, ASKED_MHZ[preset])
-    said = "nothing is asked" if asked is None else f"{asked} MHz are asked"
-    print(preset, "with", ", ".join(keys), f"({said}):", flush=True)
+    keys, target = (PLAIN, None) if plain else (KEYS, TARGET_MHZ[preset])
+    requirement = "nothing is asked" if target is None else f"{target} MHz are asked"
+    print(preset, "with", ", ".join(keys), f"({requirement}):", flush=True)
     machine = ["--preset", preset, *(part for key in keys for part in ("--set", key))]
     routed = ["--target", "ecp5", "--pnr", "--placer", PLACER]
     routed += ["--times", str(SEEDS[preset])]
-    routed += [] if asked is None else ["--freq", str(asked)]
+    routed += [] if target is None else ["--freq", str(target)]
     report.unlink(missing_ok=True)
     code = diastole(["synth", *machine, *routed, "--out", str(report)])
     missed = report.exists() and not json.loads(report.read_text())["routed"]["met"]
@@ -58,9 +58,9 @@ def main(folder: Path, preset: str, *, plain: bool, require: bool) -> int:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, nargs="?", default=Path("build/route"))
-    parser.add_argument("--preset", choices=ASKED_MHZ, default="pico", help="(default: pico)")
+    parser.add_argument("--preset", choices=TARGET_MHZ, default="pico", help="(default: pico)")
     parser.add_argument("--plain", action="store_true", help="as the preset is, without the keys")
     parser.add_argument("--require", action="store_true", help="exit 1 if the clock is missed")
-    given = parser.parse_args()
-    options = {"plain": given.plain, "require": given.require}
-    sys.exit(exit_code(lambda: main(given.folder.absolute(), given.preset, **options)))
+    arguments = parser.parse_args()
+    options = {"plain": arguments.plain, "require": arguments.require}
+    sys.exit(exit_code(lambda: main(arguments.folder.absolute(), arguments.preset, **options)))

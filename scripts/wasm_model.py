@@ -31,8 +31,8 @@ def verilate(product: Product, work: Path) -> None:
 def defines(product: Product, work: Path) -> list[str]:
     """Return the definitions for the sources of the page: buses, the memory's delays, and the name
     of the events in the C++ in ``work``."""
-    found = EVENTS.search((work / "Vproduct___024root.h").read_text())
-    assert found, "the machine counts events"
+    match = EVENTS.search((work / "Vproduct___024root.h").read_text())
+    assert match, "the machine counts events"
     simulation = Simulation()
     values = {
         "VM_TRACE": 0,
@@ -41,6 +41,6 @@ def defines(product: Product, work: Path) -> list[str]:
         "READ_LATENCY": simulation.read_latency,
         "WRITE_LATENCY": simulation.write_latency,
         "OUTSTANDING": simulation.outstanding,
-        "EVENTS": found[1],
+        "EVENTS": match[1],
     }
     return [f"-D{name}={value}" for name, value in values.items()]

@@ -6,7 +6,7 @@ from operator import or_
 from amaranth.hdl import Mux
 
 
-def the_one_of(values, chosen):
+def one_hot_select(values, chosen):
     """Return the ``chosen`` value, with one bit per value in ``chosen``; 0 if no bit is set."""
     gated = (Mux(bit, value, 0) for value, bit in zip(values, chosen, strict=True))
     return reduce(or_, gated)

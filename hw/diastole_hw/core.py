@@ -35,7 +35,7 @@ from diastole_sim.spec.image import MAX_CONVERT_BLOCKS
 from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
 ANSWERS = ("answered", "answered_command")
-MOST_OPEN = 63
+MAX_OPEN = 63
 """Largest number of unanswered write requests of a command; queues and open bursts hold fewer."""
 
 
@@ -128,12 +128,12 @@ class Core(wiring.Component):
         dispatch = Dispatch(plan)
         engine = ProductEngine(plan)
         limits = vector_limits(plan)
-        kept = limits.patches.kept_rows if limits and limits.patches else 0
+        stored_rows = limits.patches.kept_rows if limits and limits.patches else 0
         converter = Converter(
             plan.converter,
             max_col_blocks=MAX_CONVERT_BLOCKS,
-            fed=plan.vector is not None,
-            kept_rows=kept,
+            streamed=plan.vector is not None,
+            stored_rows=stored_rows,
         )
         units = {"dispatch": dispatch, "engine": engine, "converter": converter}
         vector = None
@@ -179,10 +179,10 @@ class Core(wiring.Component):
         for port in range(1, plan.ports):
             self._port(m, engine, port)
         self._moved(m, engine)
-        asked = [(converter.write.requests, convert_number)]
+        requested = [(converter.write.requests, convert_number)]
         if vector is not None:
-            asked.append((vector.write.requests, dispatch.vector_number))
-        self._answers(m, dispatch, engine, asked)
+            requested.append((vector.write.requests, dispatch.vector_number))
+        self._answers(m, dispatch, engine, requested)
         return m
 
     def _conversions(self, m, dispatch, converter, vector):
@@ -190,22 +190,22 @@ class Core(wiring.Component):
         of the command that the converter works for."""
         m.submodules.conversions = conversions = Conversions(self.plan)
         wiring.connect(m, conversions.converter, converter.control)
-        wiring.connect(m, vector.image_asked, conversions.image)
+        wiring.connect(m, vector.image_requested, conversions.image)
         wiring.connect(m, vector.image, converter.rows)
-        taken = Signal(name="image_taken")
+        accepted = Signal(name="image_accepted")
         image_number = data_register(name="image_number")
-        m.d.comb += taken.eq(conversions.image.valid & conversions.image.ready)
-        control, asked = dispatch.convert, conversions.asked
+        m.d.comb += accepted.eq(conversions.image.valid & conversions.image.ready)
+        control, requested = dispatch.convert, conversions.requested
         decided = CHOICE_FIELDS if self.plan.has_choices else ()
         commanded = control.command.p.shape().members
         m.d.comb += [
-            asked.valid.eq(control.command.valid),
-            *(asked.p[name].eq(control.command.p[name]) for name in commanded),
-            asked.p.slot.eq(dispatch.convert_slot),
-            *(asked.p[name].eq(getattr(dispatch, name)) for name in decided),
-            control.command.ready.eq(asked.ready),
+            requested.valid.eq(control.command.valid),
+            *(requested.p[name].eq(control.command.p[name]) for name in commanded),
+            requested.p.slot.eq(dispatch.convert_slot),
+            *(requested.p[name].eq(getattr(dispatch, name)) for name in decided),
+            control.command.ready.eq(requested.ready),
             control.done.eq(conversions.done),
-            dispatch.image_asked.eq(taken),
+            dispatch.image_requested.eq(accepted),
             dispatch.image_done.eq(conversions.image_done),
             dispatch.converted_class.eq(conversions.cls),
             vector.image_done.eq(conversions.image_done),
@@ -225,21 +225,21 @@ class Core(wiring.Component):
         for name in control.signature.members:
             if name not in ("command", "done"):
                 m.d.comb += getattr(control, name).eq(getattr(converter.control, name))
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += image_number.eq(dispatch.vector_number)
         return Mux(conversions.of_image, image_number, dispatch.convert_number)
 
     def _port(self, m, engine, port):
         """Connect a port to memory that only products use."""
         names = ("requests", "read", "write_requests", "write")
-        asks, beats, writes, written = (getattr(self, port_name(name, port)) for name in names)
+        tagged, beats, writes, written = (getattr(self, port_name(name, port)) for name in names)
         read = getattr(engine, port_name("read", port))
         name = port_name("read", port)
-        asked = self._asking(m, name, read.requests, engine.read_command)
-        self._hand(m, asked, asks)
+        requested = self._tagged_requests(m, name, read.requests, engine.read_command)
+        self._forward_requests(m, requested, tagged)
         m.d.comb += [
-            asks.p.whose.owner.eq(FETCH + 1),
-            asks.p.whose.command.eq(asked.p.whose.command),
+            tagged.p.owner_tag.owner.eq(FETCH + 1),
+            tagged.p.owner_tag.command.eq(requested.p.owner_tag.command),
         ]
         queue = self._queue(m, port_name("read_beats", port), read.beats)
         m.d.comb += [
@@ -257,7 +257,7 @@ class Core(wiring.Component):
         wiring.connect(m, queue.o, beats)
         return queue.i
 
-    def _asking(self, m, name, requests, command, *, words=1):
+    def _tagged_requests(self, m, name, requests, command, *, words=1):
         """Add a short queue behind the requests of a reader, with their command number, and return
         its output. The arbiter decides behind the queue. ``words`` is 1 for requests in every
         second cycle at most, as products issue them."""
@@ -266,19 +266,19 @@ class Core(wiring.Component):
             queue.i.valid.eq(requests.valid),
             queue.i.p.addr.eq(requests.p.addr),
             queue.i.p.beats.eq(requests.p.beats),
-            queue.i.p.whose.command.eq(command),
+            queue.i.p.owner_tag.command.eq(command),
             requests.ready.eq(queue.i.ready),
         ]
         return queue.o
 
     @staticmethod
-    def _hand(m, asks, requests):
+    def _forward_requests(m, tagged, requests):
         """Connect the output of a request queue to ``requests``, except for the owner."""
         m.d.comb += [
-            requests.valid.eq(asks.valid),
-            requests.p.addr.eq(asks.p.addr),
-            requests.p.beats.eq(asks.p.beats),
-            asks.ready.eq(requests.ready),
+            requests.valid.eq(tagged.valid),
+            requests.p.addr.eq(tagged.p.addr),
+            requests.p.beats.eq(tagged.p.beats),
+            tagged.ready.eq(requests.ready),
         ]
 
     def _moved(self, m, engine):
@@ -301,8 +301,8 @@ class Core(wiring.Component):
             m.d.comb += pair.first_command.eq(dispatch.vector_number)
             m.d.comb += pair.second_command.eq(dispatch.convert_number)
             limited, number = pair.service, pair.command
-        asked = self._asking(m, "limited", limited.requests, number, words=BETWEEN)
-        self._hand(m, asked, limit.source.requests)
+        requested = self._tagged_requests(m, "limited", limited.requests, number, words=BETWEEN)
+        self._forward_requests(m, requested, limit.source.requests)
         wiring.connect(m, limit.source.beats, limited.beats)
         m.d.comb += limit.limited.eq(engine.busy)
         m.d.comb += self.fetch_failed.eq(self.read.p.failed)
@@ -316,13 +316,13 @@ class Core(wiring.Component):
         m.d.comb += share.commands[FETCH].eq(self.number)
         for unit, (name, reader, number) in enumerate(readers, start=FETCH + 1):
             port = share.units_read[unit]
-            asks = self._asking(m, name, reader.requests, number)
-            self._hand(m, asks, port.requests)
-            m.d.comb += share.commands[unit].eq(asks.p.whose.command)
+            tagged = self._tagged_requests(m, name, reader.requests, number)
+            self._forward_requests(m, tagged, port.requests)
+            m.d.comb += share.commands[unit].eq(tagged.p.owner_tag.command)
             wiring.connect(m, port.beats, self._queue(m, f"{name}_beats", reader.beats))
         *_, port = share.units_read
         wiring.connect(m, limit.service.requests, port.requests)
-        m.d.comb += share.commands[-1].eq(asked.p.whose.command)
+        m.d.comb += share.commands[-1].eq(requested.p.owner_tag.command)
         queue = self._queue(m, "limited_beats", limit.service.beats)
         wiring.connect(m, port.beats, queue)
         wiring.connect(m, share.requests, wiring.flipped(self.requests))
@@ -372,17 +372,21 @@ class Core(wiring.Component):
         ports = zip(*(of_ports(self, n, self.plan.ports) for n in ANSWERS), strict=True)
         answers = list(ports)
         for number in range(2):
-            opened = Signal(range(MOST_OPEN + 1), name=f"open_{number}")
-            asked = Signal(2, name=f"asked_{number}")
-            late = Signal(2, name=f"asked_late_{number}")
+            opened = Signal(range(MAX_OPEN + 1), name=f"open_{number}")
+            requested = Signal(2, name=f"requested_{number}")
+            late = Signal(2, name=f"requested_before_{number}")
             answered = Signal(2, name=f"answered_{number}")
-            asks = [each.valid & each.ready & (each.p.whose.command == number) for each in products]
-            asks += [each.valid & each.ready & (own == number) for each, own in others]
+            accepted = [
+                each.valid & each.ready & (each.p.owner_tag.command == number) for each in products
+            ]
+            accepted += [each.valid & each.ready & (own == number) for each, own in others]
             m.d.comb += [
-                asked.eq(reduce(add, asks)),
-                answered.eq(reduce(add, (pulse & (whose == number) for pulse, whose in answers))),
+                requested.eq(reduce(add, accepted)),
+                answered.eq(
+                    reduce(add, (pulse & (command == number) for pulse, command in answers))
+                ),
                 dispatch.answered[number].eq((opened == 0) & (late == 0)),
             ]
-            m.d.sync += [late.eq(asked), opened.eq(opened + late - answered)]
-            m.d.sync += Assert(opened < MOST_OPEN - 2, "more writes than are counted")
+            m.d.sync += [late.eq(requested), opened.eq(opened + late - answered)]
+            m.d.sync += Assert(opened < MAX_OPEN - 2, "more writes than are counted")
             m.d.sync += Assert(opened >= answered, "an answer to nothing")

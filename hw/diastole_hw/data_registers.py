@@ -32,8 +32,8 @@ def delayed_record(m: Module, record: data.View, name: str, *, control: tuple[st
     members = record.shape().members
     registers = []
     for member, shape in members.items():
-        kept = Signal(shape, name=f"{name}_{member}", reset_less=member not in control)
-        m.d.sync += Value.cast(kept).eq(Value.cast(record[member]))
-        registers.append(Value.cast(kept))
+        register = Signal(shape, name=f"{name}_{member}", reset_less=member not in control)
+        m.d.sync += Value.cast(register).eq(Value.cast(record[member]))
+        registers.append(Value.cast(register))
     m.d.comb += Value.cast(following).eq(Cat(registers))
     return following

@@ -21,9 +21,9 @@ def vector_limits(plan: Plan) -> VectorLimits | None:
     vector = plan.vector
     if vector is None:
         return None
-    fed = plan.converter.fed_columns(max_convert_cols(plan))
+    chain_columns = plan.converter.chain_columns(max_convert_cols(plan))
     patches = patch_limits(plan)
-    return VectorLimits(panel_vectors=vector.panel_vectors, fed=fed, patches=patches)
+    return VectorLimits(panel_vectors=vector.panel_vectors, fed=chain_columns, patches=patches)
 
 
 def patch_limits(plan: Plan) -> PatchLimits | None:

@@ -56,13 +56,13 @@ class Top(Elaboratable):
             for port in range(1, plan.ports)
         ]
         lite = top_ports("s_axil", wiring.flipped(self.axil))
-        turned = {PortDirection.Input: PortDirection.Output}
-        turned |= {after: before for before, after in turned.items()}
+        opposite = {PortDirection.Input: PortDirection.Output}
+        opposite |= {after: before for before, after in opposite.items()}
         self.ports = {
             "aclk": (self.aclk, PortDirection.Input),
             "aresetn": (self.aresetn, PortDirection.Input),
             "irq": (self.irq, PortDirection.Output),
-            **{name: (signal, turned[flow]) for name, (signal, flow) in lite.items()},
+            **{name: (signal, opposite[flow]) for name, (signal, flow) in lite.items()},
             **top_ports("m_axi", self.axi),
         }
         for port, axi in enumerate(self.others, start=1):
@@ -175,9 +175,9 @@ class Top(Elaboratable):
             fetch.done.eq(core.done),
             counters.events.eq(core.events),
             counters.clear.eq(registers.clear),
-            counters.asked.eq(registers.asked),
+            counters.requested.eq(registers.requested),
             counters.at.eq(registers.at),
-            registers.known.eq(counters.known),
+            registers.word_valid.eq(counters.word_valid),
             registers.word.eq(counters.word),
         ]
         wiring.connect(m, fetch.command, core.command)

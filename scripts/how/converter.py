@@ -18,10 +18,10 @@ FLOAT_FRACTION = 23
 def draw() -> str:
     """Draw a tile of random numbers by the golden conversion of the preset pico."""
     numerics = PRESETS["pico"].numerics
-    given = np.random.default_rng(SEED).standard_normal((SIDE, SIDE)).astype(np.float32)
-    stored = quantise(given, Conversion("x", tag=0, step=0), numerics, seed=0)
-    (made,) = conversions_of(given, stored, numerics, seed=0, tag=0)
-    exponents = np.frexp(given)[1] - 1
+    matrix = np.random.default_rng(SEED).standard_normal((SIDE, SIDE)).astype(np.float32)
+    stored = quantise(matrix, Conversion("x", tag=0, step=0), numerics, seed=0)
+    (made,) = conversions_of(matrix, stored, numerics, seed=0, tag=0)
+    exponents = np.frexp(matrix)[1] - 1
     shared, bits = int(made.exponent[0, 0]), numerics.x.format.precision
     assert shared == exponents.max()
     picture = Canvas(
@@ -33,7 +33,7 @@ def draw() -> str:
     width = SIDE * CELL
     for row, col in np.ndindex(SIDE, SIDE):
         _cell(
-            picture, 8 + col * CELL, 28 + row * CELL, f"{given[row, col]:.3f}", exponents[row, col]
+            picture, 8 + col * CELL, 28 + row * CELL, f"{matrix[row, col]:.3f}", exponents[row, col]
         )
     for row in range(SIDE):
         y = 28 + row * CELL + CELL / 2
@@ -55,7 +55,7 @@ def draw() -> str:
         picture.rect(x, y, CELL, CELL * 0.6, fill="cell", stroke="held")
         words = f"{made.significand[row, col]}"
         picture.text(x + CELL / 2, y + 18, words, anchor="middle", mono=True)
-    _element(picture, given, exponents, made, top + 10, shared, bits)
+    _element(picture, matrix, exponents, made, top + 10, shared, bits)
     return picture.svg()
 
 
@@ -65,12 +65,12 @@ def _cell(picture: Canvas, x: float, y: float, number: str, exponent: int) -> No
     picture.text(x + CELL / 2, y + 36, f"e {exponent}", anchor="middle", colour="faint", mono=True)
 
 
-def _element(picture, given, exponents, made, top, shared, bits) -> None:
+def _element(picture, matrix, exponents, made, top, shared, bits) -> None:
     """Write how one element of the tile becomes an integer: the first that lies two binades or more
     below the largest, and is not rounded to zero."""
-    found = (exponents <= shared - 2) & (made.significand != 0)
-    row, col = (int(each[0]) for each in np.nonzero(found))
-    x, value = 8 + SIDE * CELL + 16, float(given[row, col])
+    matches = (exponents <= shared - 2) & (made.significand != 0)
+    row, col = (int(each[0]) for each in np.nonzero(matches))
+    x, value = 8 + SIDE * CELL + 16, float(matrix[row, col])
     significand = round(abs(value) * 2.0 ** (FLOAT_FRACTION - int(exponents[row, col])))
     text = f"{significand:024b}"
     lines = [

@@ -41,10 +41,10 @@ def draw() -> str:
     for title, (x, table) in places.items():
         picture.text(x, 38, title, colour="faint")
         for row, col in np.ndindex(2, 2):
-            held = title == "integers k"
+            filled = title == "integers k"
             picture.rect(
                 x + 58 * col, 44 + 30 * row, 58, 30,
-                fill="cell" if held else "panel", stroke="held" if held else "line",
+                fill="cell" if filled else "panel", stroke="held" if filled else "line",
             )  # fmt: skip
             words = f"{table[row][col]:g}"
             picture.text(x + 58 * col + 29, 63 + 30 * row, words, anchor="middle", mono=True)
@@ -63,11 +63,11 @@ def roundings() -> tuple[list[int], list[bool]]:
     finite = Fields.of(np.array([X], np.float32)).finite
     for step in range(STEPS):
         key = DrawKey(seed=0, tags=(0,), step=step, second=False)
-        (found,) = element_draws(finite, numerics, key)
+        (words,) = element_draws(finite, numerics, key)
         result = diastole.quantise(
             X, "bfp4", grouping="2x2", rounding="stochastic-b", seed=0, tag=0, step=step
         )
-        draws.append(int(found[PLACE]))
+        draws.append(int(words[PLACE]))
         ups.append(bool(result.codes[PLACE[0]][PLACE[1]]))
     return draws, ups
 

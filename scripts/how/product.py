@@ -30,11 +30,13 @@ def recorded() -> dict:
     config = read_preset("pico", MACHINE)
     operands, _, (run,) = observe(config, ["forward"], SIZES, 0)
     (way,), (one,) = run.ways, run.passes
-    factors = factors_of(way.product, way.streamed, way.held, operands, config.numerics)
+    factors = factors_of(way.product, way.streaming, way.stationary, operands, config.numerics)
     sums = np.array(run.sums, float)
     for t, cell, lane in np.ndindex(sums.shape):
         position = cell // CELLS * SIDE + lane
-        unit = factors.streamed.maximum[t] + factors.held.maximum[position] + factors.rule.unit
+        unit = (
+            factors.streaming.maximum[t] + factors.stationary.maximum[position] + factors.rule.unit
+        )
         sums[t, cell, lane] *= 2.0 ** int(unit)
     return {
         "machine": list(MACHINE),
@@ -53,8 +55,8 @@ def draw() -> str:
         raise ValueError(f"{RECORD.name} is of another machine")
     x, w, sums = (np.array(run[name]) for name in ("X", "W", "sums"))
     for t, row, col in np.ndindex(len(x), CELLS, CELLS):
-        wanted = x[t, : SIDE * (col + 1)] @ w[: SIDE * (col + 1), SIDE * row : SIDE * (row + 1)]
-        if not np.array_equal(sums[t, row * CELLS + col], wanted):
+        expected = x[t, : SIDE * (col + 1)] @ w[: SIDE * (col + 1), SIDE * row : SIDE * (row + 1)]
+        if not np.array_equal(sums[t, row * CELLS + col], expected):
             raise ValueError(f"{RECORD.name}: sums of vector {t} in cell {row}, {col}")
     picture = Canvas(
         "Three moments of a product on two by two cells",

@@ -6,7 +6,7 @@ from diastole_sim.perf import Memory, ModelledMachine
 from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.modelled_machine import LATENCY
 from diastole_sim.perf.product_estimate import estimate
-from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.command import DEFAULT_NEST
 
 from .canvas import WIDTH, Canvas
 
@@ -14,14 +14,14 @@ SIDE = 64
 LEFT, LINE = 92, 19
 
 
-def found():
+def estimates():
     """Return the two estimates of a forward product on nano, by the words for their nests."""
     config = PRESETS["nano"]
     machine = ModelledMachine.of(
         config.numerics, memory=Memory.axi(LATENCY), **config.modelled_sizes
     )
     chosen = choose_nest(machine, config.plan.nests.of("forward"), "forward", SIDE, SIDE, SIDE)
-    nests = {"the machine's own tiles": MACHINES_OWN, "the chosen nest": chosen}
+    nests = {"the machine's own tiles": DEFAULT_NEST, "the chosen nest": chosen}
     return {
         words: estimate(machine, "forward", SIDE, SIDE, SIDE, nest) for words, nest in nests.items()
     }
@@ -29,7 +29,7 @@ def found():
 
 def draw() -> str:
     """Draw the shares of the cycles one behind the other, by the model of the machine."""
-    products = found()
+    products = estimates()
     longest = max(each.cycles for each in products.values())
     own, chosen = products.values()
     picture = Canvas(
@@ -53,8 +53,8 @@ def draw() -> str:
                 x, y + 2, long, 13, fill="sums" if works else "none",
                 stroke="sums" if works else "faint",
             )  # fmt: skip
-            said = f"{cycles[name]:.0f}, {shares[name]:.1f} %"
-            picture.text(x + long + 4, y + 12, said, colour="ink")
+            text = f"{cycles[name]:.0f}, {shares[name]:.1f} %"
+            picture.text(x + long + 4, y + 12, text, colour="ink")
             begin, y = begin + cycles[name], y + LINE
         y += 22
     picture.rect(8, y - 8, 14, 9, fill="sums", stroke="sums")

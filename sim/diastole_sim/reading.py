@@ -29,18 +29,18 @@ def require_readable(path: Path, *, pipes: bool = True) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if kind == stat.S_IFREG or (pipes and kind == stat.S_IFIFO):
         return
-    wanted = "neither a regular file nor a pipe" if pipes else "no regular file"
-    raise OSError(errno.EINVAL, f"is {wanted}", str(path))
+    reason = "neither a regular file nor a pipe" if pipes else "not a regular file"
+    raise OSError(errno.EINVAL, f"is {reason}", str(path))
 
 
-def read_bytes(path: Path, most: int, *, pipes: bool = True) -> bytes:
+def read_bytes(path: Path, limit: int, *, pipes: bool = True) -> bytes:
     """Return the content of a regular file or, with ``pipes``, of a pipe. OSError for another kind
-    of file, TooLargeError for more than ``most`` bytes."""
+    of file, TooLargeError for more than ``limit`` bytes."""
     require_readable(path, pipes=pipes)
     with path.open("rb") as file:
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise TooLargeError(errno.EFBIG, f"has more than {most} bytes", str(path))
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise TooLargeError(errno.EFBIG, f"has more than {limit} bytes", str(path))
     return content
 
 

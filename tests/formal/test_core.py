@@ -33,7 +33,7 @@ SLOW = [
     ("wrote.eq(owner.mapped)", "wrote.eq(1)"),
     ("slot.renamed.eq(renamed)", "slot.renamed.eq(0)"),
     ("complete.eq(age >= soon - 1)", "complete.eq(age >= soon - 2)"),
-    ("(mapped & turned & ~settled)", "(mapped & turned & ~complete)"),
+    ("(mapped & permuted & ~settled)", "(mapped & permuted & ~complete)"),
     ("with m.Elif(go & writes):", "with m.Elif(go & entry.end):"),
     ("slot.entry.d.eq(owner.register)", "slot.entry.d.eq(self.i.p.d)"),
     ("slot.renamed[0].eq(1)", "slot.renamed[0].eq(0)"),
@@ -115,8 +115,8 @@ class CoreSpec(wiring.Component):
         m.d.comb += [
             entries.valid.eq(self.offered),
             entries.payload.eq(entry),
-            dut.room.eq(1),
-            dut.given.ready.eq(1),
+            dut.space.eq(1),
+            dut.output_block.ready.eq(1),
         ]
         self._assume(m, entry)
         taken = Signal()
@@ -151,7 +151,9 @@ class CoreSpec(wiring.Component):
             Assume(entry.turn_lanes == 0),
             Assume(registers["c"] | (entry.turn_rows == 0)),
         ]
-        alone = entry.writes & ~entry.gives & (entry.turn_rows == 0) & (entry.turn_lanes == 0)
+        alone = (
+            entry.writes & ~entry.writes_output & (entry.turn_rows == 0) & (entry.turn_lanes == 0)
+        )
         alone &= (entry.a.source == Source.ZERO) & (entry.c.source == Source.ZERO)
         m.d.comb += Assume(~entry.special | alone)
 

@@ -9,7 +9,7 @@ from diastole_hw.stream import fifo
 from diastole_hw.stream.fifo import StreamFifo
 from formal.prove import prove, refute
 
-ASSERTIONS = {"registers": 6, "distributed": 7, "ahead": 7, "memory": 6}
+ASSERTIONS = {"registers": 6, "distributed": 7, "output_register": 7, "memory": 6}
 """By where the words are; one that is shown as it is read is not being written."""
 
 
@@ -37,13 +37,13 @@ class FifoSpec(wiring.Component):
         inside = Array(Signal(dut.shape, name=f"inside{n}") for n in range(dut.depth + 1))
         count = Signal(range(dut.depth + 1))
         taken = self.i.valid & self.i.ready
-        given = self.o.valid & self.o.ready
-        with m.If(given):
+        released = self.o.valid & self.o.ready
+        with m.If(released):
             for n in range(dut.depth):
                 m.d.sync += inside[n].eq(inside[n + 1])
         with m.If(taken):
-            m.d.sync += inside[count - given].eq(self.i.payload)
-        m.d.sync += count.eq(count + taken - given)
+            m.d.sync += inside[count - released].eq(self.i.payload)
+        m.d.sync += count.eq(count + taken - released)
 
         m.d.comb += Assert(dut.level == count, "wrong level")
         m.d.comb += Assert(self.i.ready == (count < dut.depth), "refuses with room, or overflows")
@@ -59,13 +59,13 @@ class FifoSpec(wiring.Component):
         """Value n of the queue is in word (read + n) modulo the depth; of two registers in word
         n."""
         depth = self.dut.depth
-        if self.dut.at_once and self.dut.in_registers and depth == 2:
+        if self.dut.direct and self.dut.in_registers and depth == 2:
             right = [(count <= n) | (getattr(self, f"word{n}") == inside[n]) for n in range(2)]
             m.d.comb += Assert(right[0] & right[1], "state of the queue")
             return
         words = Array(getattr(self, f"word{n}") for n in range(depth))
         in_memory = depth > fifo.REGISTERS
-        read = in_memory or self.dut.ahead  # what is offered, already
+        read = in_memory or self.dut.output_register  # what is offered, already
         offered = self.o.valid if read else 0
         good = (self.read < depth) & (self.write < depth)
         if in_memory:
@@ -95,7 +95,7 @@ def kind(request, monkeypatch):
     """Short queues of a bit are made of registers; here also of memories."""
     if request.param == "memory":
         monkeypatch.setattr(fifo, "REGISTERS", 0)
-    if request.param in ("distributed", "ahead"):
+    if request.param in ("distributed", "output_register"):
         monkeypatch.setattr(fifo, "LEAST_WORDS", 2)
         monkeypatch.setattr(fifo, "LEAST_BITS", 0)
     return request.param
@@ -103,7 +103,7 @@ def kind(request, monkeypatch):
 
 def queue(kind, depth, unit=StreamFifo):
     """Of bits."""
-    return unit(unsigned(1), depth, ahead=kind == "ahead")
+    return unit(unsigned(1), depth, output_register=kind == "output_register")
 
 
 @pytest.mark.parametrize("depth", [2, 3, 5])
@@ -130,14 +130,14 @@ class Overflows(StreamFifo):
 class Repeats(StreamFifo):
     """Does not move on when a value enters as another leaves."""
 
-    def _at_once(self, m, taken, given):
-        super()._at_once(m, taken, given & ~taken)
+    def _direct(self, m, taken, released):
+        super()._direct(m, taken, released & ~taken)
 
-    def _ahead(self, m, taken, given):
-        super()._ahead(m, taken, given & ~taken)
+    def _output_register(self, m, taken, released):
+        super()._output_register(m, taken, released & ~taken)
 
-    def _memory(self, m, taken, given):
-        super()._memory(m, taken, given & ~taken)
+    def _memory(self, m, taken, released):
+        super()._memory(m, taken, released & ~taken)
 
 
 class Swaps(StreamFifo):

@@ -45,7 +45,7 @@ EDITS = [
     ("Cat(store.closes & ~at, store.closes & at)", "Cat(store.closes & at, store.closes & ~at)"),
     ("done_newer.eq(live & ~older_live &", "done_newer.eq(live &"),
     ("tiles[0].count + tiles[1].count < most", "tiles[1].count < most"),
-    ("load.anew.eq(~older_live)", "load.anew.eq(1)"),
+    ("load.from_idle.eq(~older_live)", "load.from_idle.eq(1)"),
 ]
 """Faults in the text of the unit."""
 
@@ -175,7 +175,7 @@ class FlightSpec(wiring.Component):
         ]
         self.execute = Execute(m, dut.execute, self.chunk, self.chunk_number, drains)
         opened = Signal()
-        m.d.comb += [opened.eq(self.opens & load.busy & dut.room), dut.opens.eq(opened)]
+        m.d.comb += [opened.eq(self.opens & load.busy & dut.space), dut.opens.eq(opened)]
         for n, drain in enumerate(drains):
             likes = (self.waits[n], self.closes[n], self.leaves[n])
             drain.live(newest, opened, load.number, *likes)
@@ -240,13 +240,13 @@ class FlightSpec(wiring.Component):
         port, number = load.port, Mux(load.port.start, newest, load.number)
         seen = (port.number == number) & (port.command == command[number])
         seen &= (port.product.mode == Mode.FUSED) == fused[number]
-        right = [~(port.start | load.busy) | seen, ~port.start | (port.anew == ~others)]
+        right = [~(port.start | load.busy) | seen, ~port.start | (port.from_idle == ~others)]
         port = execute.port
         seen = (port.product.mode == Mode.FUSED) == fused[execute.next]
         right.append(~execute.waited | (seen & (port.number == execute.next)))
-        room = Signal()
+        space = Signal()
         full = [d.goes[load.number] & (d.places >= MOST) for d in drains]
-        m.d.comb += room.eq(~Cat(*full).any())
+        m.d.comb += space.eq(~Cat(*full).any())
         for drain in drains:
             port = drain.port
             seen = (port.number == drain.number) & (port.command == command[drain.number])
@@ -254,7 +254,7 @@ class FlightSpec(wiring.Component):
             right += [~drain.busy | seen, ~drain.late | (port.number == drain.next)]
         m.d.comb += [
             Assert(Cat(*right).all(), "a stage sees another product"),
-            Assert(~load.busy | (dut.room == room), "room for another tile"),
+            Assert(~load.busy | (dut.space == space), "room for another tile"),
         ]
 
     def _induction(self, m, others):

@@ -28,22 +28,26 @@ PROBES |= {
     "passed": "dut.fill.passed",
     "after": "dut.fill.after",
     "asks": "dut.requests.begun",
-    "to_ask": "dut.requests.kept",
+    "to_ask": "dut.requests.remaining",
 }
 CYCLES = 11
 NEVER_READY = (
     InputFill,
-    "self.beats.ready.eq(wanted & ~again & here.beat)",
+    "self.beats.ready.eq(needs_beat & ~again & here.beat)",
     "self.beats.ready.eq(0)",
 )
 QUICK = [
-    (InputStreams, "fill.there.eq(begun != filled)", "fill.there.eq(1)"),
+    (InputStreams, "fill.available.eq(begun != filled)", "fill.available.eq(1)"),
     (InputStreams, "Mux(product, multiplied, filled +", "Mux(product, begun, filled +"),
-    (InputFill, "self.product_there & ~own", "~own"),
+    (InputFill, "self.product_available & ~own", "~own"),
 ]
 SLOW = [
-    (InputStreams, "requests.room.eq((held != DEPTH) & (unread != DEPTH))", "requests.room.eq(1)"),
-    (InputStreams, "released + self.give_back", "released + self.give_back + 1"),
+    (
+        InputStreams,
+        "requests.space.eq((in_use != DEPTH) & (unread != DEPTH))",
+        "requests.space.eq(1)",
+    ),
+    (InputStreams, "released + self.release_block", "released + self.release_block + 1"),
     (InputStreams, "filled + fill.done", "filled"),
     (InputFill, "with m.If(self.done):", "with m.If(self.done & (left == 0)):"),
     NEVER_READY,
@@ -115,7 +119,7 @@ class _InputsSpec(wiring.Component):
             dut.by_columns.eq(self.by_columns),
             dut.blocks.valid.eq(self.offered),
             dut.blocks.payload.eq(self.block),
-            dut.give_back.eq(self.gives_back & here),
+            dut.release_block.eq(self.gives_back & here),
             dut.read.requests.ready.eq(self.ready),
             dut.product.valid.eq(self.product_comes),
         ]

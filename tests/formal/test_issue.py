@@ -24,15 +24,15 @@ QUICK = [
     ("self._inputs(m, free & releases)", "self._inputs(m, Const(0))"),
     ("self.i.p.end & inputs & ~releases", "self.i.p.end & inputs"),
     ("self.i.p.end & inputs & ~releases", "self.i.p.end & ~releases"),
-    ("~self.i.p.gives | gave | self.room", "Const(1)"),
+    ("~self.i.p.writes_output | gave | self.space", "Const(1)"),
     ("(self.i.p.streams & ~inputs) == 0", "Const(1)"),
-    ("self.give_back.eq(free & (releases | ended))", "self.give_back.eq(releases | ended)"),
+    ("self.release_block.eq(free & (releases | ended))", "self.release_block.eq(releases | ended)"),
 ]
 SLOW = [
     ("(self.age == self.latest) & rests", "(self.age == self.latest + 1) & rests"),
     ("(entry.special & ~complete)", "entry.special"),
     ("(mapped & (named.any() | writes) & ~complete)", "(mapped & (named.any() | writes))"),
-    ("(mapped & turned & ~settled)", "(mapped & turned)"),
+    ("(mapped & permuted & ~settled)", "(mapped & permuted)"),
     ("level > leaves", "level > 1"),
 ]
 """Faults in the text of the unit; those that are found late are found in sweeps."""
@@ -64,7 +64,7 @@ class IssueSpec(wiring.Component):
                 "last": In(1),
                 "comes": In(INPUTS),
                 "used": In(INPUTS),
-                "room": In(1),
+                "space": In(1),
                 "special_age": In(range(self.most_of_special)),
                 "ending": In(1),
                 "releases": In(1),
@@ -89,8 +89,8 @@ class IssueSpec(wiring.Component):
             dut.i.payload.eq(entry),
             dut.block.end.eq(self.last),
             dut.used.eq(self.used),
-            dut.room.eq(self.room),
-            dut.given.ready.eq(self.room),
+            dut.space.eq(self.space),
+            dut.output_block.ready.eq(self.space),
         ]
         kept = Signal(entry.shape(), name="own_kept")
         m.d.sync += kept.eq(entry)
@@ -99,7 +99,7 @@ class IssueSpec(wiring.Component):
                 Assume(~entry.order.all()),
                 Assume(~self.gave | (self.offered & (entry.as_value() == kept.as_value()))),
             ]
-        self.paired = kept.gives & ~kept.end & (kept.order == RowOrder.PAIRED)
+        self.paired = kept.writes_output & ~kept.end & (kept.order == RowOrder.PAIRED)
         levels = self._levels(m)
         takes = Signal()
         m.d.comb += takes.eq(dut.i.valid & dut.i.ready)
@@ -116,7 +116,7 @@ class IssueSpec(wiring.Component):
         levels = []
         for number in range(INPUTS):
             level = Signal(range(BLOCKS + 1), name=f"own_level_{number}")
-            leaves = self.dut.give_back & self.used[number]
+            leaves = self.dut.release_block & self.used[number]
             m.d.comb += self.dut.level[number].eq(level)
             more = self.comes[number] & (level != BLOCKS)
             m.d.sync += level.eq(Mux(leaves & (level == 0), 0, level + more - leaves))
@@ -126,10 +126,10 @@ class IssueSpec(wiring.Component):
     def _wait(self, m, levels, takes, finished):
         dut, entry = self.dut, self.entry
         plenty = Cat(level > self.releases for level in levels) | ~self.used
-        fed = plenty.all() & (self.room | ~entry.gives | entry.end)
+        fed = plenty.all() & (self.space | ~entry.writes_output | entry.end)
         most = max(self.most_of_special, dut.latest + dut.shape.block)
         waited = Signal(range(most + 2), name="own_waited")
-        begins = takes | dut.given.valid  # or the first slot of two
+        begins = takes | dut.output_block.valid  # or the first slot of two
         m.d.sync += waited.eq(Mux(self.offered & fed & ~begins, waited + 1, 0))
         rested = Signal(range(most + 2), name="own_rested")
         m.d.sync += rested.eq(Mux(finished & ~dut.done, rested + 1, 0))
@@ -164,7 +164,7 @@ class IssueSpec(wiring.Component):
         m.d.comb += Assert(Cat(*true).all(), "lost")
         ended, due = Signal(), Signal(range(4), name="own_due")
         m.d.comb += ended.eq(dut.i.valid & dut.i.ready & self.entry.end)
-        m.d.sync += due.eq(due + ended - dut.give_back)
+        m.d.sync += due.eq(due + ended - dut.release_block)
         m.d.comb += Assert(due == self.releases, "not a block given back for every end")
         held = Cat((level != 0) | ~self.used[n] for n, level in enumerate(levels)).all()
         m.d.comb += Assert(~self.releases | held, "a block to give back is not there")

@@ -22,9 +22,9 @@ PROBES = {
     "next_": "dut.packs.write",
 }
 FAULTS = [
-    ("self.room.eq(asks.i.ready & packs.i.ready)", "self.room.eq(1)"),
+    ("self.space.eq(segment_requests.i.ready & packs.i.ready)", "self.space.eq(1)"),
     ("rows.ready.eq(leaves)", "rows.ready.eq(leaves & emits)"),
-    ("rows.i.valid.eq(self.row_en)", "rows.i.valid.eq(taken)"),
+    ("rows.i.valid.eq(self.row_en)", "rows.i.valid.eq(accepted)"),
 ]
 """Faults in the text of the unit."""
 
@@ -34,11 +34,11 @@ class Watched(OutputStreams):
 
     def __init__(self, shape):
         super().__init__(shape)
-        self.there = Signal()
+        self.available = Signal()
 
     def _rows(self, m, head, rows, *more):
         super()._rows(m, head, rows, *more)
-        m.d.comb += self.there.eq(rows.valid)
+        m.d.comb += self.available.eq(rows.valid)
 
 
 class RowsSpec(wiring.Component):
@@ -69,12 +69,12 @@ class RowsSpec(wiring.Component):
         taken, row_en = Signal(), Signal()
         m.d.comb += [
             dut.streams.eq(self.streams),
-            dut.given.valid.eq(self.given),
-            dut.given.p.stream.eq(self.stream),
-            dut.given.p.block.rows.eq(1),
-            dut.given.p.block.cols.eq(1),
-            dut.given.p.block.last.eq(self.last),
-            taken.eq(self.given & dut.given.ready),
+            dut.output_block.valid.eq(self.given),
+            dut.output_block.p.stream.eq(self.stream),
+            dut.output_block.p.block.rows.eq(1),
+            dut.output_block.p.block.cols.eq(1),
+            dut.output_block.p.block.last.eq(self.last),
+            taken.eq(self.given & dut.output_block.ready),
             row_en.eq(self.comes & (due != 0)),
             dut.row_en.eq(row_en),
             dut.write.beats.ready.eq(self.beat_ready),
@@ -84,7 +84,7 @@ class RowsSpec(wiring.Component):
         m.d.sync += due.eq(due + taken - row_en)
         behind = self.oldest + self.blocks
         true = [
-            self.rows == self.waiting + dut.there,
+            self.rows == self.waiting + dut.available,
             self.blocks <= DEPTH,
             self.oldest < DEPTH,
             self.next_ == Mux(behind >= DEPTH, behind - DEPTH, behind),
@@ -109,6 +109,6 @@ def test_rows_without_room_are_noticed(old, new):
 
         def _rows(self, *parts):
             broken._rows(self, *parts)
-            parts[0].d.comb += self.there.eq(parts[2].valid)
+            parts[0].d.comb += self.available.eq(parts[2].valid)
 
     refute(RowsSpec(Broken(SHAPE)), assertions=ASSERTIONS, probes=PROBES)

@@ -50,8 +50,8 @@ class EndSpec(wiring.Component):
             dut.blocks.p.rows.eq(dut.shape.block),
             dut.blocks.p.cols.eq(dut.shape.block),
             *(dut.blocks.p[name].eq(1) for name in ("first", "last", "first_row", "end")),
-            dut.room.eq(1),
-            dut.given.ready.eq(1),
+            dut.space.eq(1),
+            dut.output_block.ready.eq(1),
             Assert((age != self.cycles) | ended, "a program does not end"),
         ]
         return m

@@ -24,7 +24,7 @@ CHUNK, STEP, MAXIMA, LOCATE, ROW, REQUEST, GROUP = range(7)  # states of the uni
 
 REGISTERS = ("step", "left", "group_addr", "rows_left", "cols_left", "at_mantissas", "offset")
 PROBES = {name: f"dut.{name}" for name in (*REGISTERS, "described")} | {
-    "wanted": "dut.table.wanted",
+    "wanted": "dut.table.needed",
     "mode_kept": "dut.mode",
     "row_addr": "dut.first_row.address",
     "columns_at": "dut.columns_at",
@@ -71,7 +71,7 @@ class RequestsSpec(wiring.Component):
             "watched_col": 5,
             "watched_beat": 4,  # of the block's group, or of the maxima
         }
-        free = {"offered": 1, "room": 1, "region_taken": 1, "ready": 1}
+        free = {"offered": 1, "space": 1, "region_taken": 1, "ready": 1}
         region = region_layout(dut.plan)
         probes = dict.fromkeys(("row_addr", "group_addr", "addend"), unsigned(ADDRESS_BITS))
         probes |= dict.fromkeys(("rows_left", "cols_left"), region["rows"].shape)
@@ -104,7 +104,7 @@ class RequestsSpec(wiring.Component):
             dut.product.to_columns.eq(self.to_columns),
             dut.chunks.valid.eq(self.offered & self.known),
             dut.chunks.payload.eq(self.chunk),
-            dut.room.eq(self.room),
+            dut.space.eq(self.space),
             dut.regions.ready.eq(self.region_taken),
             dut.requests.ready.eq(self.ready),
         ]
@@ -159,7 +159,11 @@ class RequestsSpec(wiring.Component):
                     rows, cols = (self.axes[axis] for axis in OPERANDS[self.mode][cls])
                     due = chunk.first
                     if part == BLOCKS:
-                        due = chunk.load_held if kind == Region.HELD else chunk.load_stream
+                        due = (
+                            chunk.load_stationary
+                            if kind == Region.STATIONARY
+                            else chunk.load_stream
+                        )
                         if self.mode == Mode.FUSED and cls == W:
                             due = chunk.first
                     elif self.mode == Mode.FUSED and cls == DY:  # once, for the whole pass

@@ -44,7 +44,7 @@ class RingSpec(wiring.Component):
                 "starts": In(1),
                 "at_zero": In(1),
                 "takes": In(1),
-                "gives": In(1),
+                "writes_output": In(1),
                 # Probes.
                 "oldest": In(range(blocks)),
                 "newest": In(range(blocks)),
@@ -75,8 +75,8 @@ class RingSpec(wiring.Component):
             Assume((self.next_slab != 0) & (self.next_slab <= blocks)),
             start.eq(self.starts & ~Cat(older).any()),
             here.eq(Mux(start, Mux(self.at_zero | ~fits, 0, place), place)),
-            take.eq(self.takes & dut.room & (begun | start)),
-            give.eq(self.gives & (count != 0)),
+            take.eq(self.takes & dut.space & (begun | start)),
+            give.eq(self.writes_output & (count != 0)),
             dut.start.eq(start),
             dut.slab.eq(length),
             dut.place.eq(here),
@@ -103,10 +103,12 @@ class RingSpec(wiring.Component):
             used |= Mux(number < count, self._marks(each.place, each.length), 0)
         meets = (used & self._marks(here, length)) != 0
         m.d.comb += Assert(~take | ~meets, "over a slab that is taken")
-        m.d.comb += Assert(~(begun | start) | meets | dut.room, "refused, though its place is free")
+        m.d.comb += Assert(
+            ~(begun | start) | meets | dut.space, "refused, though its place is free"
+        )
         m.d.comb += Assert(~take | (here + length <= blocks), "outside the memory")
         m.d.comb += Assert(dut.empty == (count == 0), "not what is taken")
-        m.d.comb += Assert((count == 0) | dut.room | take | meets, "refused for ever")
+        m.d.comb += Assert((count == 0) | dut.space | take | meets, "refused for ever")
         self._induction(m, taken, count, slab, place, begun)
         return m
 
@@ -186,7 +188,7 @@ class HasRoomWhereSomethingIsGiven(Variant):
 
     def edit(self, m):
         with m.If(self.give):
-            m.d.comb += self.room.eq(1)
+            m.d.comb += self.space.eq(1)
 
 
 class RefusesAllWhenFull(Variant):
@@ -194,7 +196,7 @@ class RefusesAllWhenFull(Variant):
 
     def edit(self, m):
         with m.If(~self.empty & (self.place == 0)):
-            m.d.comb += self.room.eq(0)
+            m.d.comb += self.space.eq(0)
 
 
 class ForgetsAGift(Variant):

@@ -16,7 +16,7 @@ from amaranth.lib.wiring import In
 from diastole_hw.vector.core import row_order
 from diastole_hw.vector.core.entry import entry_layout, is_register
 from diastole_hw.vector.core.issue import Issue
-from diastole_hw.vector.core.result_places import ResultPlaces
+from diastole_hw.vector.core.result_destinations import ResultDestinations
 from diastole_hw.vector.core.row_order import row_at, row_order_of
 from diastole_hw.vector.core.timing import WRITTEN_AT
 from diastole_hw.vector.stream_layouts import VectorShape
@@ -29,7 +29,7 @@ BLOCKS = 4
 """Of the panel."""
 COUNT = 3
 """Bits of a count of writes: two at most are due."""
-PROBES = {"position": "places.position", "kept": "places.kept", "gave": "issue.gave"}
+PROBES = {"position": "places.position", "kept": "places.stored", "gave": "issue.gave"}
 
 
 class Writes:
@@ -76,7 +76,7 @@ class RowsSpec(wiring.Component):
 
     def __init__(self, shape: VectorShape, unit=Issue, order=row_order_of):
         self.shape, self.unit, self.order = shape, unit, order
-        kept = ResultPlaces(shape).kept_layout
+        kept = ResultDestinations(shape).stored_layout
         super().__init__(
             {
                 "offered": In(1),
@@ -92,19 +92,19 @@ class RowsSpec(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.issue = issue = self.unit(self.shape)
-        m.submodules.places = places = ResultPlaces(self.shape)
+        m.submodules.places = places = ResultDestinations(self.shape)
         self.slot, self.age, self.oldest = issue.slot.entry, issue.age, issue.latest
         entry = self._entry(m)
         taken, begins = Signal(), Signal()
         m.d.comb += [
             issue.i.valid.eq(self.offered),
             issue.i.payload.eq(entry),
-            issue.room.eq(1),
-            issue.given.ready.eq(1),
+            issue.space.eq(1),
+            issue.output_block.ready.eq(1),
             places.slot.eq(issue.slot),
             places.age.eq(issue.age),
             taken.eq(issue.i.valid & issue.i.ready),
-            begins.eq(taken | issue.given.valid),
+            begins.eq(taken | issue.output_block.valid),
         ]
         self._steady(m, entry, taken)
         self._places(m, issue)
@@ -136,8 +136,8 @@ class RowsSpec(wiring.Component):
             (turn & (turn - 1)[: len(turn)]) == 0,
             (turn >> self.shape.row_bits) == 0,
             is_register(entry.c) | (turn == 0),
-            ~(entry.gives & entry.to_panel),
-            ~(far & entry.from_panel & (entry.gives | entry.to_panel)),
+            ~(entry.writes_output & entry.to_panel),
+            ~(far & entry.from_panel & (entry.writes_output | entry.to_panel)),
             (entry.panel_read <= last) & (entry.panel_write <= last),
         ]
 
@@ -154,11 +154,11 @@ class RowsSpec(wiring.Component):
             Assert(started | ~waits, "waits before it began"),
         ]
         if self.shape.block > 8:
-            paired = held.gives & ~held.to_panel & (held.order == row_order.RowOrder.PAIRED)
+            paired = held.writes_output & ~held.to_panel & (held.order == row_order.RowOrder.PAIRED)
             m.d.comb += Assert(~self.gave | (waits & paired), "two slots of another instruction")
         order = self.order(m, self.shape, self.slot)
         sound = Cat(*self._rules(self.slot)).all() & (self.slot.order == order)
-        sound &= ~(self.slot.gives & self.slot.order.any())
+        sound &= ~(self.slot.writes_output & self.slot.order.any())
         m.d.comb += Assert(sound | (self.age == self.oldest), "a slot of no program")
 
     def _places(self, m, issue):
@@ -264,14 +264,18 @@ def test_rows_that_always_ascend_are_refuted(block):
 
 QUICK = [
     (8, "next_age < PIPELINE + entry.turn_rows", "next_age < PIPELINE + entry.turn_rows - 1"),
-    (16, "wrote.eq(self.i.p.writes & ~gives_first)", "wrote.eq(self.i.p.writes)"),
+    (16, "wrote.eq(self.i.p.writes & ~writes_first)", "wrote.eq(self.i.p.writes)"),
     (16, "slot.entry.order.eq(RowOrder.ASCENDING)", "slot.entry.order.eq(RowOrder.PAIRED)"),
 ]
 SLOW = [
     (16, "disordered.eq(entry.order.any() | before.order.any())", "disordered.eq(entry.order[0])"),
     (16, "disordered.eq(entry.order.any() | before.order.any())", "disordered.eq(before.order[0])"),
     (16, "PIPELINE + self.shape.block - 1)", "PIPELINE + self.shape.block - 2)"),
-    (16, "slot.entry.gives.eq(self.i.p.gives & ~gave)", "slot.entry.gives.eq(self.i.p.gives)"),
+    (
+        16,
+        "slot.entry.writes_output.eq(self.i.p.writes_output & ~gave)",
+        "slot.entry.writes_output.eq(self.i.p.writes_output)",
+    ),
     (16, "self.age >= shape.slot_cycles - 1", "self.age >= shape.slot_cycles - 2"),
 ]
 """Blocks, and faults in the text of the unit; those that are found late are found in sweeps."""

@@ -5,7 +5,7 @@ from amaranth.hdl import Assert, Assume, Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In
 
-from diastole_hw.bus.services import owned_request_layout, whose_layout
+from diastole_hw.bus.services import owned_request_layout, owner_tag_layout
 from diastole_hw.bus.split import BurstSplitter
 from formal.prove import prove, refute
 
@@ -49,7 +49,7 @@ class SplitSpec(wiring.Component):
         m.d.comb += Assume(~began | (window == Cat(self.base, self.limit)))
         address = Signal(41)  # of the next beat; a request may run over the end of memory
         due = Signal(16)
-        whose = Signal(whose_layout())
+        owner_tag = Signal(owner_tag_layout())
         beats = Signal(9)
         given = Signal()
         end = Signal(42)
@@ -62,12 +62,12 @@ class SplitSpec(wiring.Component):
             m.d.sync += [address.eq(end), due.eq(due - beats)]
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += [address.eq(self.i.p.addr), due.eq(self.i.p.beats)]
-            m.d.sync += whose.eq(self.i.p.whose)
+            m.d.sync += owner_tag.eq(self.i.p.owner_tag)
         with m.If(self.clear):
             m.d.sync += due.eq(0)
 
-        m.d.comb += Assert(dut.held == (due != 0), "a request forgotten, or not ended")
-        with m.If(dut.held):
+        m.d.comb += Assert(dut.busy == (due != 0), "a request forgotten, or not ended")
+        with m.If(dut.busy):
             until = address // size + due - 1
             kept = [
                 self.end == until % 64,
@@ -80,12 +80,12 @@ class SplitSpec(wiring.Component):
             m.d.comb += Assert(dut.o.p.addr == address[:40], "a beat skipped or repeated")
             m.d.comb += Assert(beats <= due, "more beats than were asked for")
             m.d.comb += Assert(dut.o.p.last == (beats == due), "not the last, or not told")
-            m.d.comb += Assert(dut.o.p.whose == whose, "somebody else's")
+            m.d.comb += Assert(dut.o.p.owner_tag == owner_tag, "somebody else's")
         with m.If(dut.o.valid):
             m.d.comb += Assert((address >= self.base) & (end <= self.limit), "outside the window")
             within = (dut.o.p.addr // PAGE == (end - 1) // PAGE) & (beats <= 256)
             m.d.comb += Assert(within & ~self.stop, "a burst that AXI forbids, or that was stopped")
-        waiting = dut.held & ~dut.o.valid & ~self.stop
+        waiting = dut.busy & ~dut.o.valid & ~self.stop
         blocked = (address < self.base) | (end > self.limit)
         m.d.comb += Assert(~waiting | (dut.outside & blocked), "waits without a reason")
         return m
@@ -106,7 +106,7 @@ class Edited(BurstSplitter):
 
 class IgnoresTheWindow(Edited):
     def edit(self, m):
-        m.d.comb += self.o.valid.eq(self.held & ~self.stop)
+        m.d.comb += self.o.valid.eq(self.busy & ~self.stop)
 
 
 class CrossesPages(Edited):
@@ -120,7 +120,7 @@ class CrossesPages(Edited):
 class TakesOneTooFew(Edited):
     def edit(self, m):
         with m.If(self.i.valid & self.i.ready & (self.i.p.beats > 1)):
-            m.d.sync += self.held.eq(self.i.p.beats != 2)
+            m.d.sync += self.busy.eq(self.i.p.beats != 2)
 
 
 class StopsForNothing(Edited):
@@ -138,7 +138,7 @@ class TellsTheLastTooEarly(Edited):
 class TellsTheOtherCommand(Edited):
     def edit(self, m):
         with m.If(self.o.p.len == 63):
-            m.d.comb += self.o.p.whose.command.eq(0)
+            m.d.comb += self.o.p.owner_tag.command.eq(0)
 
 
 BROKEN = [

@@ -37,8 +37,8 @@ class PlacesSpec(wiring.Component):
 
     def __init__(self, unit=TilePlaces, *, mode=Mode.FORWARD):
         self.plan = PRODUCTS_ONLY["pico"].plan
-        self.turned = mode == Mode.FUSED
-        self.walk, self.places = TileWalk(self.plan), unit(self.plan, turned=self.turned)
+        self.transposed = mode == Mode.FUSED
+        self.walk, self.places = TileWalk(self.plan), unit(self.plan, transposed=self.transposed)
         super().__init__()
 
     def elaborate(self, platform):
@@ -58,14 +58,14 @@ class PlacesSpec(wiring.Component):
         ]
         for name in ("l_blocks", "c_blocks", "t_step", "l_step", "c_step", "lanes_outermost"):
             m.d.comb += walk.product[name].eq(getattr(self, name))
-        ends = chunk.last | self.turned
+        ends = chunk.last | self.transposed
         m.d.comb += places.leaves.eq(walk.chunks.valid & self.ready & ends)
         self._accepted(m, t_blocks)
         moved = (shown.t0 != chunk.t0) | (shown.l0 != chunk.l0)
         same = ~moved & (shown.first_t == chunk.first_t) & (shown.first_l == chunk.first_l)
         still = (shown.t0 == 0) & (shown.l0 == 0) & shown.first_t & shown.first_l
         lengths = Const(1)
-        if self.turned:
+        if self.transposed:
             same &= (shown.c0 == chunk.c0) & (shown.first_c == chunk.first)
             still &= (shown.c0 == 0) & shown.first_c
             lengths = shown.t_blocks == chunk.t_blocks
@@ -85,7 +85,7 @@ class PlacesSpec(wiring.Component):
             m.d.comb += Assume((step != 0) & (step <= length))
         for name in ("t_size", "l_blocks", "c_blocks"):
             m.d.comb += Assume(getattr(self, name) != 0)
-        if self.turned:
+        if self.transposed:
             m.d.comb += Assume(~self.lanes_outermost)
         limit = 1 << POSITION.width - plan.log_block
         m.d.comb += Assume((self.l_blocks <= limit) & (self.c_blocks <= limit))

@@ -34,9 +34,9 @@ class WalkSpec(wiring.Component):
     c_step: In(LENGTH)
     lanes_outermost: In(1)
     keep_stream: In(1)
-    keep_held: In(1)
+    keep_stationary: In(1)
     stream_slab: In(LENGTH)
-    held_slab: In(LENGTH)
+    stationary_slab: In(LENGTH)
     watched_t: In(POSITION)
     watched_l: In(POSITION)
     watched_c: In(POSITION)
@@ -64,9 +64,9 @@ class WalkSpec(wiring.Component):
             product.c_step.eq(self.c_step),
             product.lanes_outermost.eq(self.lanes_outermost),
             product.keep_stream.eq(self.keep_stream),
-            product.keep_held.eq(self.keep_held),
+            product.keep_stationary.eq(self.keep_stationary),
             product.stream_slab.eq(self.stream_slab),
-            product.held_slab.eq(self.held_slab),
+            product.stationary_slab.eq(self.stationary_slab),
             dut.start.eq(self.start),
             dut.chunks.ready.eq(self.ready),
         ]
@@ -120,7 +120,12 @@ class WalkSpec(wiring.Component):
         for name, keeps, at_start, at_end in (
             ("stream", self.keep_stream, chunk.l0 == 0,
              chunk.l0 + chunk.l_blocks == self.l_blocks),
-            ("held", self.keep_held, chunk.t0 == 0, chunk.t0 + chunk.t_blocks == t_blocks),
+            (
+                "stationary",
+                self.keep_stationary,
+                chunk.t0 == 0,
+                chunk.t0 + chunk.t_blocks == t_blocks,
+            ),
         ):  # fmt: skip
             said = (chunk[f"load_{name}"] == (~keeps | at_start)) & (
                 chunk[f"free_{name}"] == (~keeps | at_end)
@@ -142,7 +147,7 @@ class WalkSpec(wiring.Component):
 
     def _stable(self, m, busy):
         sizes = ("t_size", "l_blocks", "c_blocks", "t_step", "l_step", "c_step", "lanes_outermost")
-        sizes += ("keep_stream", "keep_held", "stream_slab", "held_slab")
+        sizes += ("keep_stream", "keep_stationary", "stream_slab", "stationary_slab")
         for name in (*sizes, "watched_t", "watched_l", "watched_c"):
             now = getattr(self, name)
             before = Signal.like(now, name=f"before_{name}")
@@ -226,7 +231,7 @@ class LoadsEveryTime(Edited):
     """What is held, in every nest."""
 
     def edit(self, m, chunk):
-        m.d.comb += chunk.load_held.eq(1)
+        m.d.comb += chunk.load_stationary.eq(1)
 
 
 class FreesTooEarly(Edited):

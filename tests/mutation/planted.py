@@ -151,11 +151,11 @@ TWO_LEVELS = Machine(
 
 VECTOR_MODULES = tuple(
     """
-    block_walk chain_setup chain_walk conversions decode descriptor_check feed first_place
+    block_walk chain_setup chain_walk conversions decode descriptor_check position_base
     float_add float_mul gathered_rows input_fill input_requests input_streams instruction_check
     issue lane loss_scale_rule operands output_streams pack_bytes parabola prefetch product_walk
     program_scan row_pack row_unpack segment_requests special_argument special_lane
-    special_lanes table_transfer vector_core vector_engine
+    special_lanes table_transfer vector_core vector_engine word_assembler
     """.split()
 )
 """Modules that only a vector unit has. Not the tables of its functions, of which hours would be

@@ -10,12 +10,12 @@ from random import Random
 import numpy as np
 
 from diastole_sim.golden.numpy_device import NumpyDevice
-from diastole_sim.host.ahead import with_ahead
+from diastole_sim.host.ahead import mark_overlaps
 from diastole_sim.host.control import control_bit
 from diastole_sim.host.errors import CommandError
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import COMMAND_BYTES, NEST_FIELDS
-from diastole_sim.spec.nest import KEPT, OUTER
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER
 from diastole_sim.spec.operations import OPERATIONS
 from mutation.watch import LIMIT, Log, Watched, opened
 from support.nests import blocks_of, drawn_nest
@@ -160,12 +160,12 @@ def flights(product: Path, log: Log) -> None:
             for first in range(0, len(order), 8):
                 ops = order[first : first + 8]
                 commands = [_nested_at_random(s, op, lengths) for op in ops]
-                tried(s, list(with_ahead(commands, device.numerics, width)))
+                tried(s, list(mark_overlaps(commands, device.numerics, width)))
                 s.assert_right(*ops)
             places = {0: s.results["convert"][0], 1: s.results["convert"][-1]}
             for op, copy in (("forward", 0), ("dw", 1)):
                 pair = [s.commands["convert"], s.changed(op, address_x=places[copy].address)]
-                tried(s, list(with_ahead(pair, device.numerics, width)))
+                tried(s, list(mark_overlaps(pair, device.numerics, width)))
                 s.assert_right("convert", op)
             _failing(s)
             # Both gradients as two products each, one pair behind the other.
@@ -185,7 +185,7 @@ def small_tiles(product: Path, log: Log) -> None:
             small = {op: _smallest_tiles(s, op) for op in ("forward", "dx", "dw")}
             for op, other in itertools.product(small, s.commands):
                 pair = [small[op], s.commands[other]]
-                tried(s, list(with_ahead(pair, device.numerics, device.product.data_width)))
+                tried(s, list(mark_overlaps(pair, device.numerics, device.product.data_width)))
                 s.assert_right(op, other)
 
 
@@ -203,7 +203,7 @@ def _nested_at_random(s: Scenario, op: str, lengths: Random) -> Command:
     sizes = s.sizes["m"], s.sizes["n"], s.sizes["k"]
     nest = drawn_nest(limits, blocks_of(op, sizes, s.device.numerics.block), lengths)
     fields_ = {field: getattr(nest, name) for name, field in NEST_FIELDS.items()}
-    outer, keep = OUTER.index(nest.outer), KEPT.index(nest.keep)
+    outer, keep = OUTER.index(nest.outer), KEEP_VALUES.index(nest.keep)
     return s.changed(op, **fields_, nest_outer=outer, nest_keep=keep)
 
 
@@ -212,7 +212,7 @@ def _failing(s: Scenario) -> None:
     device, machine = s.device, s.machine
     for ops in (("forward", "dx"), ("dx", "forward"), ("convert", "dw"), ("dw", "convert")):
         pair = [s.commands[op] for op in ops]
-        pair = list(with_ahead(pair, device.numerics, device.product.data_width))
+        pair = list(mark_overlaps(pair, device.numerics, device.product.data_width))
         for op in ops:
             machine.fail_writes(s.results[op][0].range)
             tried(s, pair)

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 
 from diastole_sim.host.errors import CommandError
-from diastole_sim.spec.nest import KEPT, Nest, NestLimits
+from diastole_sim.spec.nest import KEEP_VALUES, Nest, NestLimits
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import OPERATIONS
 from mutation.watch import LIMIT, Log, Watched, opened
@@ -62,7 +62,8 @@ def every_kind(product: Path, log: Log) -> None:
     """Data of every kind, without a stall."""
     rng = np.random.default_rng(0)
     with opened(product, log) as (device, golden):
-        for step, kind in enumerate(("wide", "special", "ties", "plain", "long", "huge", "tiny")):
+        kinds = ("wide", "special", "ties", "plain", "long", "huge", "tiny", "quarters")
+        for step, kind in enumerate(kinds):
             multiply_all(device, golden, p.tensors(rng, (31, 37, 23), kind), step)
         for sizes in ((9, 80, 11), (80, 9, 11), (11, 9, 80)):
             multiply_all(device, golden, p.tensors(rng, sizes, "stepped"))
@@ -92,7 +93,7 @@ def nests(product: Path, log: Log) -> None:
                 assert limits is not None
                 blocks = blocks_of(op, (m, n, k), device.numerics.block)
                 planes = widest_planes(op, device.numerics)
-                for keep in KEPT:
+                for keep in KEEP_VALUES:
                     nests = (drawn_nest(limits, blocks, lengths, planes) for _ in range(200))
                     nest = next((each for each in nests if each.keep == keep), None)
                     if nest is not None:  # something of it fits

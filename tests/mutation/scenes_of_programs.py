@@ -14,7 +14,7 @@ import numpy as np
 
 from diastole_sim.golden.golden_machine import GoldenMachine, Outcome
 from diastole_sim.golden.loss_scale import LossScale
-from diastole_sim.host.bell import BellMachine
+from diastole_sim.host.vector_machine import VectorMachine
 from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.machines.verilator.verilator_machine import VerilatorMachine
 from diastole_sim.program.chains.activations import ACTIVATIONS
@@ -25,7 +25,7 @@ from diastole_sim.program.recipe import Adam, Optimiser, RmsProp, Sgd
 from diastole_sim.spec.command import Command, ProgramPlace
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.image import round_up
-from diastole_sim.spec.limits import STORED, VectorTable, entry_words
+from diastole_sim.spec.limits import STORABLE_TABLES, VectorTable, entry_words
 from diastole_sim.spec.micro import Instruction, MicroOp, Source, When
 from diastole_sim.spec.registers import registers_of
 from diastole_sim.spec.stream_table import Descriptor, Kind
@@ -44,7 +44,7 @@ COMMANDS, TABLES, STORES = 0x30000, 0x32000, 0x39000
 class Pair:
     """The hardware, and a golden machine that is run beside it where there is no fault."""
 
-    def __init__(self, bell: BellMachine, log: Log):
+    def __init__(self, bell: VectorMachine, log: Log):
         self.bell, self.log = bell, log
         self.golden: GoldenMachine
 
@@ -97,7 +97,9 @@ class Pair:
 def paired(product: Path, log: Log, **options) -> Iterator[Pair]:
     """A pair with no golden machine yet."""
     chosen = {"memory_base": 0, "memory_bytes": 1 << 21, "watchdog_cycles": 20_000}
-    with BellMachine(VerilatorMachine(product, Simulation(**chosen | options)), seed=SEED) as bell:
+    with VectorMachine(
+        VerilatorMachine(product, Simulation(**chosen | options)), seed=SEED
+    ) as bell:
         yield Pair(bell, log)
 
 
@@ -133,7 +135,7 @@ class ScenesBench(Bench):
         """Such that show what chains have left in the tables."""
         found, place = [], STORES
         limits = self.machine.limits
-        for table in STORED:
+        for table in STORABLE_TABLES:
             count = limits.entries(Opcode.STORE, table)
             found.append(Command.store(table, address=place, first=0, count=count))
             place += round_up(4 * entry_words(table, limits.block) * count, self.beat)

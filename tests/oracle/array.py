@@ -49,7 +49,7 @@ class Passes:
         if slot in self._words:
             each, row, index = self._words[slot]
             return each.blocks[row][column].const(self.shape, row, index)
-        return self.operands.any_held().const(self.shape, 0, 0) | {"valid": 0}
+        return self.operands.any_stationary().const(self.shape, 0, 0) | {"valid": 0}
 
     def wanted(self, latencies):
         """(side, port, cycle) to what leaves there: number of the slot, and its sums."""
@@ -71,7 +71,8 @@ class Passes:
             slots = sorted(rng.sample(range(swapped, start - 1), count))
             square = not shape.lane_deficits or rng.random() < 0.4
             blocks = [
-                [self.operands.held(square) for _ in range(self.cols)] for _ in range(shape.rows)
+                [self.operands.stationary(square) for _ in range(self.cols)]
+                for _ in range(shape.rows)
             ]
             passes.append(Pass(blocks, start, dict(zip(slots, self._order(), strict=True))))
             swapped, start = start - 1, start + length

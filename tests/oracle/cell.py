@@ -69,7 +69,7 @@ class Block:
         return len(set(self.nonzero)) == 1 and len(set(self.significand)) == 1
 
     def const(self, shape, row, index):
-        """Row ``index`` as an initialiser of ``held_layout(shape)``, ``row`` cells to go."""
+        """Row ``index`` as an initialiser of ``stationary_layout(shape)``, ``row`` cells to go."""
         marks = {
             "significand": self.significand[index],
             "extent": self.extent[index],
@@ -78,7 +78,7 @@ class Block:
         return {
             "row": row,
             "index": index,
-            "elements": [encoded(shape.held, element) for element in self.rows[index]],
+            "elements": [encoded(shape.stationary, element) for element in self.rows[index]],
             "deficit_east": self.east,
             "deficit_north": self.north[index],
             "nonzero": self.nonzero[index],
@@ -139,13 +139,13 @@ def multiply(vector, block, north, shape):
     sums, lossy = [], False
     for lane in range(side):
         marks = lane if own else 0
-        held = [block.rows[lane][k] if north else block.rows[k][lane] for k in range(side)]
+        stationary = [block.rows[lane][k] if north else block.rows[k][lane] for k in range(side)]
         if not (vector.nonzero and block.nonzero[marks]):
             sums.append(0)
             continue
         total = sum(
-            product(vector.kind, v, shape.held, h, shape.window)
-            for v, h in zip(vector.elements, held, strict=True)
+            product(vector.kind, v, shape.stationary, h, shape.window)
+            for v, h in zip(vector.elements, stationary, strict=True)
         )
         if shape.significands:
             total *= vector.significand * block.significand[marks]
@@ -221,9 +221,9 @@ class Operands:
             self.poison() if nonzero is None else 0,
         )
 
-    def held(self, square=True):
+    def stationary(self, square=True):
         """A block; not ``square``: every row has a deficit to the north, and marks, of its own."""
-        scale, side, kind = self.scale(), self.block, self.shape.held
+        scale, side, kind = self.scale(), self.block, self.shape.stationary
         poisoned = self.rng.random() < 0.3
         one = self.deficit(), self.nonzero(), self.significand()
         each = [
@@ -241,9 +241,9 @@ class Operands:
             [[int(poisoned) and self.poison() for _ in range(side)] for _ in range(side)],
         )
 
-    def any_held(self):
+    def any_stationary(self):
         """A block as the shape allows it: a square, or with marks of its own for every row."""
-        return self.held(square=not self.shape.lane_deficits or self.rng.random() < 0.4)
+        return self.stationary(square=not self.shape.lane_deficits or self.rng.random() < 0.4)
 
 
 @dataclass(frozen=True)
@@ -255,10 +255,10 @@ class Offer:
     index: int
     valid: int
     swap: int
-    held: Block | None
+    stationary: Block | None
 
     def const(self, shape):
-        """The word as an initialiser of ``held_layout(shape)``."""
+        """The word as an initialiser of ``stationary_layout(shape)``."""
         return self.block.const(shape, self.row, self.index) | {"valid": self.valid}
 
     def passed_on(self, shape):
@@ -281,13 +281,13 @@ class Loading:
         self._next_block()
 
     def _next_block(self):
-        self.block = self.operands.any_held()
+        self.block = self.operands.any_stationary()
         self.indices = list(range(1, self.operands.block))
         self.rng.shuffle(self.indices)
         self.indices.append(0)  # taken from the end
 
     def cycle(self):
-        held, rng = self.active, self.rng
+        stationary, rng = self.active, self.rng
         complete = not self.indices
         swap = rng.random() < (0.5 if complete else 0.02)
         if swap:
@@ -295,11 +295,11 @@ class Loading:
             if complete:
                 self._next_block()
         if self.indices and rng.random() < self.p_valid:
-            return Offer(self.block, 0, self.indices.pop(), 1, int(swap), held)
-        other, index = self.operands.any_held(), rng.randrange(self.operands.block)
+            return Offer(self.block, 0, self.indices.pop(), 1, int(swap), stationary)
+        other, index = self.operands.any_stationary(), rng.randrange(self.operands.block)
         valid = rng.getrandbits(1)
         row = rng.randrange(1, self.operands.shape.rows) if valid else rng.choice((0, 1))
-        return Offer(other, row, index, valid, int(swap), held)
+        return Offer(other, row, index, valid, int(swap), stationary)
 
 
 class Slots:

@@ -154,7 +154,7 @@ class Operand:
 def read(tensor, number):
     """The operand that a product reads as copy ``number`` of a stored tensor: contracting the
     tensor's columns (0) or rows (1). Takes numpy arrays for lists."""
-    kind, grouping, block = Kind.of(tensor.chosen.format), tensor.chosen.grouping, tensor.block
+    kind, grouping, block = Kind.of(tensor.storage.format), tensor.storage.grouping, tensor.block
     if grouping.kind == "vector":
         copy = tensor.copies[number]
         down, along, turned = 1, grouping.size, False

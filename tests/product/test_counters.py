@@ -38,7 +38,7 @@ ROWS_OF_TILES = 19, 57, 61
 """M, K and N of tensors of which a row of blocks lies in several tiles, and each of its rows begins
 between two hashes."""
 LONG_MACHINES = ("pico", "nano", "mxfp8_e4m3", "fp8_e5m2", "nvfp4", "fast")
-LONGEST, MOST_CYCLES, MOST_ELEMENTS = 5000, 300_000, 1 << 20
+LONGEST, MAX_CYCLES, MOST_ELEMENTS = 5000, 300_000, 1 << 20
 """Of a side, of the multiplications for each multiplier, and of a tensor."""
 OF_FAR_READS, OF_SMALL_BLOCKS, OF_COPIES, AT_ENDS = 0.02, 0.1, 0.02, 4
 """And of a conversion from a far memory, which has only so many requests open, of one in blocks of
@@ -86,7 +86,7 @@ def check_conversions(config, operands, latency):
         where = f"{tensor.tensor_class} of {tensor.shape}, {tensor.width} bits"
         share = SHARE + OF_FAR_READS * (latency != min(LATENCIES))
         share += OF_SMALL_BLOCKS * (config.numerics.block < 4)
-        share += OF_COPIES * (config.numerics.block == 4 and tensor.chosen.two_copies)
+        share += OF_COPIES * (config.numerics.block == 4 and tensor.storage.two_copies)
         error = share * cycles + AT_ENDS
         assert abs(guess.cycles - cycles) <= error, f"{where}: {guess.cycles} for {cycles}"
         assert guess.write_bytes == sum(len(image.data) for image in tensor.images), where
@@ -161,7 +161,7 @@ def shapes(rng, multipliers):
     """M, K and N of any length, that a simulation has the time for."""
     while True:
         m, k, n = (round(2 ** rng.uniform(0, math.log2(LONGEST))) for _ in range(3))
-        few = m * k * n <= MOST_CYCLES * multipliers
+        few = m * k * n <= MAX_CYCLES * multipliers
         if few and max(m * k, k * n, m * n) <= MOST_ELEMENTS and max(m, k, n) > 300:
             return m, k, n
 

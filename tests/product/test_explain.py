@@ -12,7 +12,7 @@ from diastole.explain import observe as observing
 from diastole.explain import story
 from diastole.explain.observe import observe
 from diastole.explain.page import write_page
-from diastole.explain.shown_run import DATAPATH, EAST, ENGINE, NORTH, Untrue
+from diastole.explain.shown_run import DATAPATH, EAST, ENGINE, NORTH, WavesDisagree
 from diastole.explain.stills import DOCUMENTED, stills
 from diastole.explain.waves import Waves
 from diastole_hw.plan.modes import Mode
@@ -130,7 +130,7 @@ def altered_mantissa(operands, name):
 def test_other_operands_are_noticed(pico, waves, name, change):
     """The story of a run compares every number of its operands with the waves."""
     config, operands = pico[0], pico[3]
-    with pytest.raises(Untrue, match=r"sums of cell|held block|vector at"):
+    with pytest.raises(WavesDisagree, match=r"sums of cell|held block|vector at"):
         story.runs_of(waves[0], config.plan, change(operands, name))
 
 
@@ -141,7 +141,7 @@ def test_other_waves_are_noticed(pico, waves):
     at = waves[0].high(f"{ENGINE}walk.start")[2] + runs[2].passes[3].first + 3
     values = dict(waves[0].values)
     values[cell] = [each ^ (n == at) for n, each in enumerate(waves[0][cell])]
-    with pytest.raises(Untrue, match=r"sums of cell 0, 0"):
+    with pytest.raises(WavesDisagree, match=r"sums of cell 0, 0"):
         story.runs_of(Waves(waves[0].cycles, values), config.plan, operands)
 
 
@@ -356,7 +356,7 @@ def test_chosen_elements_say_how_they_were_rounded(told, pico):
     assert set(seen) == {
         f"{name}[{row}, {col}]"
         for name, operand in operands.items()
-        for row, col in np.ndindex(operand.given.shape)
+        for row, col in np.ndindex(operand.floats.shape)
     }
     directions = set()
     for text, (rounding, mantissa, stored) in seen.items():

@@ -7,12 +7,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from diastole_sim.host.ahead import areas_of, with_ahead
+from diastole_sim.host.ahead import areas_of, mark_overlaps
 from diastole_sim.host.control import control_bit
 from diastole_sim.host.errors import CommandError
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import NEST_FIELDS
-from diastole_sim.spec.nest import KEPT, OUTER
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER
 from support import products as p
 from support.nests import blocks_of, drawn_nest
 from support.scenario import Scenario
@@ -57,14 +57,17 @@ def drawn(scenario, op, rng):
     nest = drawn_nest(loops, blocks_of(op, tuple(SIZES.values()), block), rng)
     fields = {field: getattr(nest, name) for name, field in NEST_FIELDS.items()}
     return replace(
-        command, **fields, nest_outer=OUTER.index(nest.outer), nest_keep=KEPT.index(nest.keep)
+        command,
+        **fields,
+        nest_outer=OUTER.index(nest.outer),
+        nest_keep=KEEP_VALUES.index(nest.keep),
     )
 
 
 def ahead(scenario, commands):
     """The commands, each ahead of the one before it where it may be."""
     device = scenario.device
-    return with_ahead(commands, device.numerics, device.product.data_width)
+    return mark_overlaps(commands, device.numerics, device.product.data_width)
 
 
 @pytest.mark.parametrize("name, stalls", RUNS)
@@ -223,10 +226,10 @@ def test_products_and_a_conversion_from_python(devices, goldens, np_rng):
             p.same_bits(result.values[name], values, f"{op}, {name}")
     before = device.total_cycles
     beside = device.convert(data["dY"], "dy", tag=9, step=4, beside=True)
-    assert beside.unsettled
+    assert beside.pending
     assert device.total_cycles == before
     result = p.multiply(device, "forward", held)
-    assert not beside.unsettled
+    assert not beside.pending
     assert result.counters.total_cycles == device.total_cycles - before
     expected = golden.convert(data["dY"], "dy", tag=9, step=4)
     assert (beside.saturated, beside.underflowed) == (expected.saturated, expected.underflowed)

@@ -6,7 +6,7 @@ import pytest
 
 from diastole.backend import cached_product, program_limits
 from diastole_sim.golden.golden_machine import GoldenMachine
-from diastole_sim.host.bell import BellMachine
+from diastole_sim.host.vector_machine import VectorMachine
 from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.machines.verilator.verilator_machine import VerilatorMachine
 from diastole_sim.spec.command import Command, ProgramPlace
@@ -94,7 +94,7 @@ def machines():
         if name not in made:
             program = cached_product(CONFIGS[name])
             simulation = Simulation(memory_base=0, memory_bytes=MEMORY_BYTES)
-            made[name] = BellMachine(VerilatorMachine(program, simulation), seed=1)
+            made[name] = VectorMachine(VerilatorMachine(program, simulation), seed=1)
         return made[name]
 
     yield the_machine

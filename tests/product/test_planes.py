@@ -12,7 +12,7 @@ import pytest
 
 from diastole_sim.host.errors import CommandError
 from diastole_sim.spec.command_errors import ErrorCode
-from diastole_sim.spec.nest import KEPT, Nest
+from diastole_sim.spec.nest import KEEP_VALUES, Nest
 from diastole_sim.spec.operations import OPERATIONS
 from diastole_sim.train import run_task
 from diastole_sim.train.precision import Precision
@@ -139,7 +139,7 @@ def test_nests_of_planes(name, stalls, devices, goldens, np_rng, rng):
                 (widths[{"x": "X", "w": "W", "dy": "dY"}[each.tensor_class]] or 2) // 2
                 for each in made.factors
             )
-            for keep in KEPT:
+            for keep in KEEP_VALUES:
                 nest = Nest(**vars(drawn_nest(limits, blocks, rng)) | {"keep": keep})
                 if limits.problem(nest, blocks, planes) is not None:
                     continue

@@ -7,7 +7,7 @@ import pytest
 
 from diastole.backend import cached_product, program_limits
 from diastole_sim.golden.golden_machine import GoldenMachine
-from diastole_sim.host.bell import BellMachine
+from diastole_sim.host.vector_machine import VectorMachine
 from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.machines.verilator.verilator_machine import VerilatorMachine
 from diastole_sim.spec.command import Command, ProgramPlace
@@ -98,7 +98,7 @@ def written(program, streams, command):
 @pytest.fixture(scope="module")
 def rtl():
     simulation = Simulation(memory_base=0, memory_bytes=MEMORY_BYTES)
-    with BellMachine(VerilatorMachine(cached_product(STEPS_1X1), simulation), seed=1) as machine:
+    with VectorMachine(VerilatorMachine(cached_product(STEPS_1X1), simulation), seed=1) as machine:
         yield machine
 
 

@@ -17,7 +17,7 @@ from diastole_sim.machines.board.link import Link
 from diastole_sim.machines.board.port import SerialPort
 from diastole_sim.train import TASKS
 from diastole_sim.train.samples import Samples
-from diastole_sim.train.tasks import given_task, perceptron
+from diastole_sim.train.tasks import perceptron, task_of_samples
 from support.board_model import Damage
 from support.simulated_board import CLOCK_HZ, SimulatedBoard, plugged
 from support.sweep import sweep
@@ -42,7 +42,7 @@ def diastole(capsys, tmp_path, monkeypatch):
     random = np.random.default_rng(4)
     inputs, labels = random.random((24, 5), np.float32), random.integers(3, size=24)
     labels[0] = 2
-    task = given_task(Samples(inputs=inputs, labels=labels), "digits")
+    task = task_of_samples(Samples(inputs=inputs, labels=labels), "digits")
     network = partial(perceptron, hidden=4, classes=3)
     task = replace(task, batch=7, evaluate_every=2, network=network)
     monkeypatch.setitem(TASKS, "digits", task)
@@ -105,7 +105,7 @@ def test_a_training_goes_on_from_its_state(board, diastole, written, tmp_path):
     assert result.code == 2
     assert result.out == ""
     *_, lost, goes_on = result.err
-    assert lost.startswith(f"diastole: error: {cable.name}: the port has gone: ")
+    assert lost.startswith(f"diastole: error: {cable.name}: the serial port has disappeared: ")
     assert goes_on.startswith(f"diastole: error: {state} has the state after step ")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["state.npz", "tiny.toml"]
     written.clear()
@@ -121,8 +121,8 @@ def test_a_board_with_another_machine(board, diastole):
     with plugged(board) as cable:
         result = diastole(*over(cable), "--set", "rounding.bits=7")
     assert result.code == 2
-    text = f"diastole: error: {cable.name}: the board has a machine of another configuration, "
-    assert result.err[-1].startswith(f"{text}{TINY.config_sha256[:8]}; that of tiny is ")
+    text = f"diastole: error: {cable.name}: the board holds a machine of another configuration: "
+    assert result.err[-1].startswith(f"{text}the hash is {TINY.config_sha256[:8]}, but tiny has ")
 
 
 def test_a_port_that_is_not_there(diastole, tmp_path):

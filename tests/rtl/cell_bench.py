@@ -50,7 +50,7 @@ async def matches_model(dut, p_valid):
     for cycle in range(CYCLES):
         slot, offer = slots.cycle(), loading.cycle()
         drive(ports, shape, slot, offer)
-        history.append((slot, offer, slot.times(offer.held, shape)))
+        history.append((slot, offer, slot.times(offer.stationary, shape)))
         await ReadOnly()
         if cycle:
             check_hops(ports, shape, *history[cycle - 1][:2])

@@ -34,7 +34,7 @@ def place_tensors(memory, operands, results, data_width):
     at, addresses, layouts = 256, {}, {}
     for name, quantised in operands.items():
         (layout,) = image_layouts(
-            quantised.chosen, quantised.shape, block=quantised.block, data_width=data_width
+            quantised.storage, quantised.shape, block=quantised.block, data_width=data_width
         )
         image = layout.pack(quantised.copies[0], quantised.tensor_exponent).tobytes()
         memory.bytes[at : at + len(image)] = image

@@ -26,7 +26,7 @@ async def convert(unit, ports, memory, values, cls, seed):
     asked = Conversion(CLASS_NAMES[cls], **command)
     golden = quantise(values, asked, unit.sizes.numerics, seed=seed)
     layouts = image_layouts(
-        golden.chosen,
+        golden.storage,
         values.shape,
         block=unit.sizes.numerics.block,
         data_width=unit.sizes.data_width,

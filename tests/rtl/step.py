@@ -57,7 +57,7 @@ class Step:
         floats = FloatLayout(rows=rows, cols=cols, data_width=self.width).pack(values).tobytes()
         quantised = self.golden.convert(values, cls, tag=tag, step=self.step)
         (layout,) = image_layouts(  # the benches' tensors have one copy
-            quantised.chosen, values.shape, block=quantised.block, data_width=self.width
+            quantised.storage, values.shape, block=quantised.block, data_width=self.width
         )
         image = layout.pack(quantised.copies[0], quantised.tensor_exponent).tobytes()
         source, destination = self.allocate(len(floats)), self.allocate(len(image))

@@ -40,7 +40,7 @@ def run(dut, *benches, limit: int = LIMIT_CYCLES, background=()):
 
     async def watchdog(ctx):
         await ctx.delay(limit * 1e-8)
-        raise AssertionError(f"no end after {limit} cycles")
+        raise AssertionError(f"the machine did not end within {limit} cycles")
 
     simulation = _simulations.pop(dut, None) or _Simulation(dut)
     simulation.run(benches, (watchdog, *background))

@@ -109,7 +109,7 @@ class SimulatedLine:
         self.cycles += cycles
         self.sim.run_until(self.cycles * CYCLE)
 
-    def hear(self, expected):
+    def receive(self, expected):
         """All that comes until the silence, as one piece."""
         before, quiet = len(self.coming), 0
         while quiet < SILENCE_CYCLES + self.work + 2 * expected:

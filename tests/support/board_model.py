@@ -8,16 +8,16 @@ from diastole_sim.spec.serial import (
     LINK_MAGIC,
     LINK_VERSION,
     WRITES,
-    Ask,
     Frame,
     FrameReader,
+    LinkOperation,
     Status,
     on_line,
 )
 
 BASE, BYTES, CLOCK_HZ = 0x1000, 1 << 12, 25_000_000
 REGISTER_BYTES = 1 << 8
-OF_MEMORY = (Ask.READ_MEMORY, Ask.WRITE_MEMORY)
+OF_MEMORY = (LinkOperation.READ_MEMORY, LinkOperation.WRITE_MEMORY)
 
 
 class BridgeModel:
@@ -36,11 +36,11 @@ class BridgeModel:
         return b"".join(on_line(self.answer(Frame.decode(f)).encode()) for f in frames if whole(f))
 
     def answer(self, request: Frame) -> Frame:
-        if request.ask in WRITES and self.last and self.last[0] == request.sequence:
+        if request.operation in WRITES and self.last and self.last[0] == request.sequence:
             return request.answered(self.last[1])
-        if not request.complete or request.ask not in tuple(Ask):
+        if not request.complete or request.operation not in tuple(LinkOperation):
             return request.answered(Status.REFUSED)
-        if request.ask == Ask.IDENTIFY:
+        if request.operation == LinkOperation.IDENTIFY:
             self.last = None
             first = request.address // 4
             words = [*self.identity, *[0] * request.words][first : first + request.words]
@@ -49,15 +49,15 @@ class BridgeModel:
         data = []
         for n in range(request.words):
             address = request.address + 4 * n
-            if not self.there(request.ask, address):
+            if not self.there(request.operation, address):
                 status = status or Status.NOWHERE
                 data.append(0)
-            elif request.ask in WRITES:
-                self.done.append((request.ask, address, request.data[n]))
-                self.put(request.ask, address, request.data[n])
+            elif request.operation in WRITES:
+                self.done.append((request.operation, address, request.data[n]))
+                self.put(request.operation, address, request.data[n])
             else:
-                data.append(self.get(request.ask, address))
-        if request.ask in WRITES:
+                data.append(self.get(request.operation, address))
+        if request.operation in WRITES:
             self.last = request.sequence, status
         return request.answered(status, () if status else tuple(data))
 
@@ -89,7 +89,7 @@ class MachineBridge(BridgeModel):
         return address < END if ask not in OF_MEMORY else super().there(ask, address)
 
     def put(self, ask, address, word):
-        if ask == Ask.WRITE_MEMORY:
+        if ask == LinkOperation.WRITE_MEMORY:
             self.uploaded += 1
             self.machine.bytes_at(address, 4).view("<u4")[0] = word
             return
@@ -98,7 +98,7 @@ class MachineBridge(BridgeModel):
             self.machine.run()
 
     def get(self, ask, address):
-        if ask == Ask.READ_MEMORY:
+        if ask == LinkOperation.READ_MEMORY:
             self.fetched += 1
             return int(self.machine.bytes_at(address, 4).view("<u4")[0])
         return self.machine.read(address)
@@ -168,7 +168,7 @@ class ModelLine:
         self.coming += [octets, self.held] if octets else []
         self.held = b"" if octets else self.held
 
-    def hear(self, expected: int) -> bytes:
+    def receive(self, expected: int) -> bytes:
         while self.coming:
             if octets := self.coming.pop(0):
                 return octets

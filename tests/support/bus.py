@@ -33,7 +33,7 @@ class ServiceMemory:
                     assert at % self.beat == 0, hex(at)
                     assert at + self.beat <= len(self.bytes), hex(at)
                     word = int.from_bytes(self.bytes[at : at + self.beat], "little")
-                    waiting.append((word, payload.whose.owner if owned else 0))
+                    waiting.append((word, payload.owner_tag.owner if owned else 0))
             if offered and taken:
                 waiting.popleft()
                 ctx.set(data.valid, 0)
@@ -76,6 +76,6 @@ class ServiceMemory:
                 self.writes.append((request.addr, request.beats))
                 assert request.beats > 0
                 assert request.addr % self.beat == 0
-                lasts.append((request.beats, request.whose.command if answer else 0))
+                lasts.append((request.beats, request.owner_tag.command if answer else 0))
                 for k in range(request.beats):
                     expected.append(request.addr + k * self.beat)

@@ -10,16 +10,16 @@ E5M2 = Element(significand_bits=3, depth=29, derived=True)
 ANY = Element(significand_bits=4, depth=29)  # E4M3 and E5M2
 
 KINDS = {
-    "bfp": {"south": BFP3, "west": BFP5, "held": BFP4},
-    "bfp, edge": {"south": BFP8, "west": BFP8, "held": BFP3, "directions": ("east",)},
-    "bfp, lanes": {"south": BFP5, "west": BFP3, "held": BFP4, "lane_deficits": True},
-    "bfp, poison": {"south": BFP3, "west": BFP3, "held": BFP4, "poison": True},
-    "E4M3": {"south": E4M3, "west": E4M3, "held": E4M3, "window": 16, "extents": True},
-    "E4M3, exact": {"south": E4M3, "west": E4M3, "held": E4M3, "window": 36},
+    "bfp": {"south": BFP3, "west": BFP5, "stationary": BFP4},
+    "bfp, edge": {"south": BFP8, "west": BFP8, "stationary": BFP3, "directions": ("east",)},
+    "bfp, lanes": {"south": BFP5, "west": BFP3, "stationary": BFP4, "lane_deficits": True},
+    "bfp, poison": {"south": BFP3, "west": BFP3, "stationary": BFP4, "poison": True},
+    "E4M3": {"south": E4M3, "west": E4M3, "stationary": E4M3, "window": 16, "extents": True},
+    "E4M3, exact": {"south": E4M3, "west": E4M3, "stationary": E4M3, "window": 36},
     "E5M2, lanes": {
         "south": E5M2,
         "west": E5M2,
-        "held": E5M2,
+        "stationary": E5M2,
         "window": 9,
         "extents": True,
         "lane_deficits": True,
@@ -29,23 +29,29 @@ KINDS = {
     "E4M3 and E5M2": {
         "south": E4M3,
         "west": ANY,
-        "held": ANY,
+        "stationary": ANY,
         "window": 20,
         "extents": True,
         "poison": True,
     },
-    "bfp8 and E4M3": {"south": BFP8, "west": E4M3, "held": E4M3, "window": 12, "extents": True},
+    "bfp8 and E4M3": {
+        "south": BFP8,
+        "west": E4M3,
+        "stationary": E4M3,
+        "window": 12,
+        "extents": True,
+    },
     "NVFP4, squares": {
         "south": E2M1,
         "west": E2M1,
-        "held": E2M1,
+        "stationary": E2M1,
         "window": 8,
         "significands": True,
     },
     "NVFP4, lanes": {
         "south": E2M1,
         "west": E2M1,
-        "held": E2M1,
+        "stationary": E2M1,
         "window": 8,
         "significands": True,
         "lane_deficits": True,
@@ -54,7 +60,7 @@ KINDS = {
     "everything": {
         "south": BFP8,
         "west": ANY,
-        "held": E4M3,
+        "stationary": E4M3,
         "window": 14,
         "extents": True,
         "significands": True,
@@ -70,7 +76,9 @@ def shape_of(kind: str, *, rows: int, block: int, fraction: int, **options) -> C
     made = {"window": None, "extents": False, "significands": False} | KINDS[kind] | options
     streams = {"east": made["south"], "north": made["west"]}
     streamed = [streams[name] for name in made.get("directions", streams)]
-    significands = max(each.significand_bits for each in streamed) + made["held"].significand_bits
+    significands = (
+        max(each.significand_bits for each in streamed) + made["stationary"].significand_bits
+    )
     bits = (made["window"] or significands) + block.bit_length() + 8 * made["significands"]
     return CellShape(
         rows=rows,

@@ -25,14 +25,16 @@ def make(
     formats=("bfp4",) * 3,
     rounding=MIXED,
     max_col_blocks=80,
-    fed=False,
-    kept_rows=0,
+    streamed=False,
+    stored_rows=0,
     **keys,
 ):
     """A converter; ``keys``: as :func:`make_numerics` takes them."""
     numerics = make_numerics(*formats, block=block, rounding=rounding, **{"random_bits": 8} | keys)
     sizes = ConverterSizes(numerics=numerics, data_width=data_width)
-    return design(Converter, sizes, max_col_blocks=max_col_blocks, fed=fed, kept_rows=kept_rows)
+    return design(
+        Converter, sizes, max_col_blocks=max_col_blocks, streamed=streamed, stored_rows=stored_rows
+    )
 
 
 def specials(rows, cols, rng, rate=0.15):
@@ -67,7 +69,7 @@ def command_scale(golden, scale):
     """The field of the command."""
     if scale is None:
         return 0
-    return scale + (138 if golden.chosen.format.scale == "e4m3" else 127)
+    return scale + (138 if golden.storage.format.scale == "e4m3" else 127)
 
 
 def patches_of(high, wide, cut):
@@ -129,7 +131,7 @@ def run_all(dut, conversions, rng, p_read=1.0, p_write=1.0, p_row=1.0, watch=Non
     unit.serve(sink.write, dut.write.requests, dut.write.beats)
     commands, rows = unit.give(dut.control.command), None
     again = max(1, dut.sizes.floats // dut.sizes.max_tile_cols)  # tiles that share a beat
-    if dut.fed:
+    if dut.streamed:
         rows = unit.give(dut.rows, (row for each in conversions for row in each.rows or ()), p_row)
         rows.needed = False
 
@@ -196,17 +198,19 @@ def convert(dut, jobs, rng, p_ready=1.0, p_write=None, p_row=1.0):
     return run_all(dut, conversions, rng, p_ready, p_ready if p_write is None else p_write, p_row)
 
 
-def golden_conversion(dut, rng, values, cls, tag, step, scale, fed=False):
+def golden_conversion(dut, rng, values, cls, tag, step, scale, streamed=False):
     rows, cols = values.shape
-    cut = fed if fed and fed is not True else None
+    cut = streamed if streamed and streamed is not True else None
     asked = Conversion(CLASS_NAMES[cls], tag=tag, step=step, scale=scale)
     golden = quantise(values, asked, dut.sizes.numerics, seed=SEED)
     sizes = {"block": dut.sizes.numerics.block, "data_width": dut.sizes.data_width}
-    layouts = image_layouts(golden.chosen, values.shape, **sizes)
+    layouts = image_layouts(golden.storage, values.shape, **sizes)
     header = golden.tensor_exponent if layouts[0].header else None
     packed = zip(layouts, golden.copies, strict=True)
     command = {"cls": cls, "rows": rows, "cols": cols, "tag": tag, "step": step}
-    command |= {"scale": command_scale(golden, scale)} | ({"fed": bool(fed)} if dut.fed else {})
+    command |= {"scale": command_scale(golden, scale)} | (
+        {"streamed": bool(streamed)} if dut.streamed else {}
+    )
     if cut is not None:
         lengths = dict(zip(("high", "wide", "by_columns"), cut, strict=True))
         command["cut"] = {"cut": 1} | lengths
@@ -216,8 +220,10 @@ def golden_conversion(dut, rng, values, cls, tag, step, scale, fed=False):
         images=[layout.pack(copy, header).tobytes() for layout, copy in packed],
         report={name: getattr(golden, name) for name in ("nan", "inf", "amax")},
         counted=[golden.saturated, golden.underflowed],
-        what=f"{rows}x{cols} class {cls} {scale=} {fed=}",
-        rows=[*rows_of_blocks(values, dut.sizes.numerics.block, rng, fed)] if fed else None,
+        what=f"{rows}x{cols} class {cls} {scale=} {streamed=}",
+        rows=[*rows_of_blocks(values, dut.sizes.numerics.block, rng, streamed)]
+        if streamed
+        else None,
         reads=2 if dut.sizes.scanned[cls] and scale is None else 1,
     )
 

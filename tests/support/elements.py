@@ -49,7 +49,7 @@ def depth(name: str) -> int:
     return 0 if name in INTEGERS else MINIFLOATS[name][2] - 1
 
 
-def fall(name: str, value: Fraction) -> int:
+def exponent_drop(name: str, value: Fraction) -> int:
     """d of an element that is not zero: its own exponent below the top one, at most D."""
     own = 0
     while value < 1 and own < depth(name):
@@ -68,7 +68,7 @@ def array_element(name: str, names, code: int, sign: int, poison: bool = False) 
     if isinstance(value, str):
         value = largest(name) if value == INF and not poison else Fraction(0)
     sig_bits, depth_bits = widest(names)
-    own = fall(name, value) if value else 0
+    own = exponent_drop(name, value) if value else 0
     shift = sig_bits if depth_bits else precision(name)  # at the top, or at the bottom
     sig = value * 2 ** (own + shift - 1)
     assert sig.denominator == 1

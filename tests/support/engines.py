@@ -19,7 +19,7 @@ READ = {
 
 
 def image_of(q, copy, data_width):
-    layouts = image_layouts(q.chosen, q.shape, block=q.block, data_width=data_width)
+    layouts = image_layouts(q.storage, q.shape, block=q.block, data_width=data_width)
     number = copy if len(layouts) == 2 else 0
     exponent = q.tensor_exponent if layouts[number].header else None
     return layouts[number].pack(q.copies[number], exponent)

@@ -230,7 +230,7 @@ class FakeMachine:
         return Quantised(
             shape=shape,
             tensor_class=name,
-            chosen=self.numerics.tensor_class(name),
+            storage=self.numerics.tensor_class(name),
             block=self.numerics.block,
             copies=tuple(copies),
             tensor_exponent=exponent,

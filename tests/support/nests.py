@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from diastole_sim.spec.nest import KEPT, LENGTHS, OUTER, Nest, NestLimits
+from diastole_sim.spec.nest import KEEP_VALUES, LENGTHS, OUTER, Nest, NestLimits
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import OPERATIONS
 
@@ -20,7 +20,7 @@ def cycles_of(limits, operation: str, nest: Nest, sizes, planes=None) -> int:
     each length that is counted as many and 2, and 2. ``planes`` of both operands in a machine that
     has several."""
     taken = limits.nests.of(operation)
-    own = taken.filled(nest)
+    own = taken.with_defaults(nest)
     streamed, lanes, contraction = blocks_of(operation, sizes, limits.block)
     common = own.chunk // taken.chunk_side, ceil(contraction / own.chunk)
     inner = nest.outer == "l"
@@ -28,7 +28,7 @@ def cycles_of(limits, operation: str, nest: Nest, sizes, planes=None) -> int:
     stream = [*common, own.t_blocks, tiles, *(planes or ())[:1]]
     tiles = 1 if inner else ceil(lanes / (own.groups * taken.lane_side))
     held = [*common, own.groups, tiles, *(planes or ())[1:]]
-    kept = [*(stream * nest.keeps_stream), *(held * nest.keeps_held)]
+    kept = [*(stream * nest.keeps_stream), *(held * nest.keeps_stationary)]
     return sum(length + 2 for length in kept) + 2
 
 
@@ -46,6 +46,6 @@ def drawn_nest(
     and is held; some lengths may be its own."""
     while True:
         lengths = {name: rng.choice([0, *getattr(limits, name)]) for name in LENGTHS}
-        nest = Nest(outer=rng.choice(OUTER), keep=rng.choice(KEPT), **lengths)
+        nest = Nest(outer=rng.choice(OUTER), keep=rng.choice(KEEP_VALUES), **lengths)
         if limits.problem(nest, blocks, planes) is None:
             return nest

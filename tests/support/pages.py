@@ -85,7 +85,7 @@ def shown_operand(given, each, numerics, *, seed):
     tag = each.number
     stored = quantise(given, Conversion(each.tensor_class, tag=tag, step=0), numerics, seed=seed)
     conversions = conversions_of(given, stored, numerics, seed=seed, tag=tag)
-    return ShownOperand(given=given, stored=stored, conversions=conversions)
+    return ShownOperand(floats=given, stored=stored, conversions=conversions)
 
 
 def random_operands(config, sizes, *, seed, kind=None):

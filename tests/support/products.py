@@ -277,7 +277,14 @@ def ties(rng, shape):
     return rng.integers(-1023, 1024, shape).astype(np.float32)
 
 
-KINDS = {f.__name__: f for f in (plain, wide, stepped, special, long, huge, tiny, ties)}
+def quarters(rng, shape):
+    """Quarters up to 6, and 6 in nearly every group: scales are powers of two, quotients by them
+    are exact, and many lie between two elements of four bits, or a little beside the middle."""
+    values = rng.integers(-23, 24, shape) / 4
+    return np.where(rng.random(shape) < 0.3, 6, values).astype(np.float32)
+
+
+KINDS = {f.__name__: f for f in (plain, wide, stepped, special, long, huge, tiny, ties, quarters)}
 
 
 def tensors(rng, sizes, kind):

@@ -19,26 +19,27 @@ BLOCKS, ROW_MAX, COL_MAX = range(3)
 REGIONS = {
     Mode.FORWARD: {
         Region.MAXIMA_SOUTH: (0, X, ROW_MAX), Region.MAXIMA_EAST: (1, W, COL_MAX),
-        Region.HELD: (5, W, BLOCKS), Region.SOUTH: (6, X, BLOCKS),
+        Region.STATIONARY: (5, W, BLOCKS), Region.SOUTH: (6, X, BLOCKS),
     },
     Mode.DX: {
         Region.MAXIMA_WEST: (0, DY, ROW_MAX), Region.MAXIMA_NORTH: (1, W, ROW_MAX),
-        Region.HELD: (5, W, BLOCKS), Region.WEST: (6, DY, BLOCKS),
+        Region.STATIONARY: (5, W, BLOCKS), Region.WEST: (6, DY, BLOCKS),
     },
     Mode.DW: {
         Region.MAXIMA_SOUTH: (0, X, COL_MAX), Region.MAXIMA_EAST: (1, DY, COL_MAX),
-        Region.HELD: (5, DY, BLOCKS), Region.SOUTH: (6, X, BLOCKS),
+        Region.STATIONARY: (5, DY, BLOCKS), Region.SOUTH: (6, X, BLOCKS),
     },
     Mode.FUSED: {
         Region.MAXIMA_SOUTH: (0, X, COL_MAX), Region.MAXIMA_EAST: (1, DY, COL_MAX),
         Region.MAXIMA_WEST: (2, W, ROW_MAX), Region.MAXIMA_NORTH: (3, DY, ROW_MAX),
-        Region.WEST: (4, W, BLOCKS), Region.HELD: (5, DY, BLOCKS), Region.SOUTH: (6, X, BLOCKS),
+        Region.WEST: (4, W, BLOCKS), Region.STATIONARY: (5, DY, BLOCKS),
+        Region.SOUTH: (6, X, BLOCKS),
     },
 }  # fmt: skip
 # Without a west side, the vectors of dX enter from the south as well.
 EDGE_DX = {
     Region.MAXIMA_SOUTH: (0, DY, ROW_MAX), Region.MAXIMA_EAST: (1, W, ROW_MAX),
-    Region.HELD: (5, W, BLOCKS), Region.SOUTH: (6, DY, BLOCKS),
+    Region.STATIONARY: (5, W, BLOCKS), Region.SOUTH: (6, DY, BLOCKS),
 }  # fmt: skip
 
 
@@ -53,7 +54,7 @@ GROUPED_OPERANDS = {
 def _north(stream, held):
     return {
         Region.MAXIMA_WEST: (0, stream, ROW_MAX), Region.MAXIMA_NORTH: (1, held, ROW_MAX),
-        Region.HELD: (5, held, BLOCKS), Region.WEST: (6, stream, BLOCKS),
+        Region.STATIONARY: (5, held, BLOCKS), Region.WEST: (6, stream, BLOCKS),
     }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from support import products as p
 
 SIZES = {"m": 5, "n": 6, "k": 7}
 UNTOUCHED = 0x5C
-MOST_COMMANDS = 8
+MAX_COMMANDS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class Scenario:
         )
         self.source = device.heap.allocate(self.floats.total_bytes)
         self.machine.bytes_at(self.source, self.floats.total_bytes)[:] = self.floats.pack(data["X"])
-        self.at = device.heap.allocate(COMMAND_BYTES * MOST_COMMANDS)
+        self.at = device.heap.allocate(COMMAND_BYTES * MAX_COMMANDS)
         self._allocated = [self.source, self.at]
         self.commands: dict[str, Command] = {}
         self.results: dict[str, list[Result]] = {}
@@ -171,7 +171,7 @@ class Scenario:
     def _check_outside(self, writes):
         """Nothing has changed but the commands and what may be written."""
         base, memory = self.machine.memory_base, self.machine.memory
-        own = (self.at, self.at + COMMAND_BYTES * MOST_COMMANDS)  # written by the host
+        own = (self.at, self.at + COMMAND_BYTES * MAX_COMMANDS)  # written by the host
         begin = 0
         for first, end in [*sorted([*writes, own]), (base + memory.size,) * 2]:
             here = slice(begin, first - base)

@@ -115,7 +115,7 @@ def stored(name, numerics, shape, copies, tensor_exponent=None):
     return Quantised(
         shape=tuple(shape),
         tensor_class=name,
-        chosen=numerics.tensor_class(name),
+        storage=numerics.tensor_class(name),
         block=numerics.block,
         copies=tuple(copies),
         tensor_exponent=tensor_exponent,

@@ -42,7 +42,7 @@ class Piece:
     due: str
     side: str = ""
     banks: str = ""
-    turned: bool = False
+    transposed: bool = False
 
     @property
     def by_column(self) -> bool:
@@ -66,12 +66,12 @@ def pieces(mode: Mode, grouped, in_place: bool) -> list[Piece]:
         Piece(step=0, kind=kinds[0], cls=stream, **stream_image, due="first", side="t"),
         Piece(step=1, kind=kinds[1], cls=held, **held_image, due="first", side="l"),
         Piece(
-            step=5, kind=Region.HELD, cls=held, **held_image, due="held",
-            banks="l" if north else "c", turned=by_lanes and not in_place,
+            step=5, kind=Region.STATIONARY, cls=held, **held_image, due="stationary",
+            banks="l" if north else "c", transposed=by_lanes and not in_place,
         ),
         Piece(
             step=6, kind=kinds[2], cls=stream, **stream_image, due="stream",
-            banks="c", turned=stream_image["rows"] == "c",
+            banks="c", transposed=stream_image["rows"] == "c",
         ),
     ]  # fmt: skip
 
@@ -95,9 +95,9 @@ def _fused(grouped):
         Piece(step=2, kind=Region.MAXIMA_WEST, cls=W, **w, due="first", side="t"),
         Piece(step=3, kind=Region.MAXIMA_NORTH, cls=DY, **dy, due="once", side="c"),
         Piece(step=4, kind=Region.WEST, cls=W, **w, due="first", banks="l"),
-        Piece(step=5, kind=Region.HELD, cls=DY, **dy, due="held", banks="c"),
+        Piece(step=5, kind=Region.STATIONARY, cls=DY, **dy, due="stationary", banks="c"),
         Piece(
             step=6, kind=Region.SOUTH, cls=X, **x, due="stream",
-            banks="c", turned=not grouped[X],
+            banks="c", transposed=not grouped[X],
         ),
     ]  # fmt: skip

@@ -8,8 +8,8 @@ import numpy as np
 
 from diastole_hw.vector.core.vector_core import VectorCore
 from diastole_hw.vector.stream_layouts import VectorShape
+from diastole_sim.golden.vector.chain_output import ChainOutput
 from diastole_sim.golden.vector.chain_run import run_chain
-from diastole_sim.golden.vector.written import Written
 from oracle import vector_program as judge
 from oracle import vector_words as w
 from support.bench import design, put, run
@@ -93,7 +93,7 @@ class Record:
     counted: dict = field(default_factory=dict)
 
 
-COUNTERS = ("working", "wants_inputs", "wants_outputs", "wants_specials")
+COUNTERS = ("working", "waits_inputs", "waits_outputs", "waits_specials")
 
 
 class Around:
@@ -194,7 +194,7 @@ class Around:
         chain = golden_chain(scene)
         result = run_chain(chain)
         assert list(map(number_of, patterns(chain.panel))) == self.panel
-        written = Written(chain.order, chain.outputs, chain.arithmetic)
+        written = ChainOutput(chain.order, chain.outputs, chain.arithmetic)
         for number in chain.outputs:
             given = [n for n, (to, _) in enumerate(self.record.given) if to == number]
             blocks = np.array([self.order.index(self.record.given[n][1]) for n in given], int)
@@ -241,7 +241,7 @@ class Around:
                     more = level < BUFFERED and self.arrived[number] < len(self.order)
                     self.arrived[number] += more and rng.random() < self.rates.blocks
                     ctx.set(dut.level[number], self.arrived[number] - self.record.releases)
-            _, _, at, releases = await ctx.tick().sample(dut.row_at, dut.give_back)
+            _, _, at, releases = await ctx.tick().sample(dut.row_at, dut.release_block)
             for number in range(4):
                 row = rng.getrandbits(32 * self.size)
                 here = self.judge and number in self.in_buffers
@@ -256,10 +256,10 @@ class Around:
         while True:
             if rng.random() < 0.2:
                 room = rng.random() < self.rates.room
-            ctx.set(dut.room, room)
-            ctx.set(dut.given.ready, room)
+            ctx.set(dut.space, room)
+            ctx.set(dut.output_block.ready, room)
             _, _, started, given, to, valid, row, done, *counts = await ctx.tick().sample(
-                dut.start, dut.given.valid, dut.given.payload, dut.out_row.valid,
+                dut.start, dut.output_block.valid, dut.output_block.payload, dut.out_row.valid,
                 dut.out_row.row.as_value(), dut.done, *(getattr(dut, name) for name in COUNTERS),
             )  # fmt: skip
             cycles = 0 if started else cycles + 1

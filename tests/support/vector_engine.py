@@ -276,7 +276,7 @@ class EngineRun:
         """The converter: what it is asked for, then the rows, then it is done."""
         dut = self.dut
         while True:
-            given = await get(ctx, dut.image_asked, self.willing)
+            given = await get(ctx, dut.image_requested, self.willing)
             self.seen.images.append(given)
             block = dut.shape.block
             blocks = -(-given.rows // block) * -(-given.cols // block)

@@ -76,7 +76,7 @@ def entry_of(shape, fields, block, streams):
         **{f"{letter}.negate": sign for letter, (_, _, sign) in operands.items()},
         "writes": int(fields["d"] != 31),
         "d": fields["d"] if fields["d"] != 31 else None,
-        "gives": int(bool(output) and not of_panel),
+        "writes_output": int(bool(output) and not of_panel),
         "o": fields["o"] if output else None,
         "to_panel": int(of_panel),
         "turn_lanes": 1 << fields["turn_lanes"] >> 1,

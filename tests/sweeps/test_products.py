@@ -75,7 +75,7 @@ def stored_values(tensor, copy, special):
     Of flagged specials Inf is the largest element, and NaN nothing.
     """
     made = tensor.copies[copy if len(tensor.copies) == 2 else 0]
-    name, grouping = tensor.chosen.format.name, tensor.chosen.grouping
+    name, grouping = tensor.storage.format.name, tensor.storage.grouping
     chosen, rows = oracle.element(name), []
     for i in range(made.shape[0]):
         rows.append([])

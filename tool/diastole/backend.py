@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from diastole_sim.program.program import TrainingProgram
     from diastole_sim.program.run import ProgramMachine
 
-REFUSED_BY_SIZE = (ErrorCode.TOO_LONG, ErrorCode.TOO_LARGE)
+SIZE_ERRORS = (ErrorCode.TOO_LONG, ErrorCode.TOO_LARGE)
 """Errors of commands that are too large for the machine."""
 PAGE_BYTES = 4096
 
@@ -76,11 +76,11 @@ def make_machine(
 
         yield GoldenMachine(config.numerics, limits, memory_bytes=size, seed=execution.seed)
         return
-    from diastole_sim.host.bell import BellMachine
+    from diastole_sim.host.vector_machine import VectorMachine
 
     with _running(execution, config, needed=size) as machine:
-        with BellMachine(machine, seed=execution.seed) as bell:
-            yield bell
+        with VectorMachine(machine, seed=execution.seed) as vector:
+            yield vector
 
 
 @contextmanager
@@ -99,7 +99,10 @@ def _running(
 
         folder = execution.product or cached_product(config)
         if execution.trace is not None:
-            note("with waves, a machine is compiled once more, in up to twice the time")
+            note(
+                "recording waves needs a second compilation of the machine, which takes up to "
+                "twice as long"
+            )
         memory = {} if needed is None else {"memory_base": 0, "memory_bytes": needed}
         machine = VerilatorMachine(folder, execution.simulation(**memory))
         yield machine
@@ -128,9 +131,9 @@ def open_board(
         board = BoardMachine(product, Link(line))
         if board.memory_bytes < needed:
             raise BadInput(
-                f"the program needs {needed} bytes of memory, and the board has "
-                f"{board.memory_bytes}; with --set vector.enable=false a host does the rest of a "
-                "step"
+                f"the program needs {needed} bytes of memory, but the board has "
+                f"{board.memory_bytes}; with --set vector.enable=false a host does the "
+                "rest of a step"
             )
         yield board
 
@@ -147,7 +150,7 @@ def program_limits(config: Config) -> Limits:
 
 def _note_views(trace: Path, product: Product) -> None:
     written = write_views(trace, product.manifest["ports"])
-    note(f"wrote {trace}; views of it: {', '.join(map(str, written))}")
+    note(f"wrote {trace}; views of the waves: {', '.join(map(str, written))}")
 
 
 @contextmanager
@@ -160,24 +163,26 @@ def _judged_hardware() -> Generator[None]:
     try:
         yield
     except CommandError as error:
-        if error.code in REFUSED_BY_SIZE:
-            raise BadInput(f"too large for the hardware: {error.message}") from error
+        if error.code in SIZE_ERRORS:
+            raise BadInput(f"the work is too large for the hardware: {error.message}") from error
         raise CheckFailed(str(error)) from error
     except BoardError as error:
         raise BadInput(str(error)) from error
     except MemoryError as error:
-        raise BadInput(f"too large for this computer: {str(error) or 'no memory'}") from error
+        raise BadInput(
+            f"the work is too large for this computer: {str(error) or 'no memory is left'}"
+        ) from error
     except (HardwareError, BuildError, ProductError) as error:
         raise CheckFailed(str(error)) from error
 
 
-def held(device: DeviceProtocol, tensor: Quantised) -> ConvertedTensor:
+def uploaded(device: DeviceProtocol, tensor: Quantised) -> ConvertedTensor:
     """Upload a tensor that is already quantised, and return the tensor as an operand of the
     device."""
     return cast("SharingMachine", device).upload(tensor)
 
 
-def in_machine(tensor: ConvertedTensor) -> "DeviceTensor":
+def as_device_tensor(tensor: ConvertedTensor) -> "DeviceTensor":
     """Return a tensor as a tensor of the hardware, which has more members than tensors of other
     devices."""
     from diastole_sim.host.tensor import DeviceTensor
@@ -205,7 +210,8 @@ def cached_product(config: Config) -> Path:
     find_compiler()
     find_verilator()
     return generated_product(
-        config, f" and compiling its Verilog, once for this configuration: {_compile_time(config)}"
+        config,
+        f" and compiling the Verilog takes {_compile_time(config)}, once for this configuration",
     )
 
 

@@ -29,7 +29,7 @@ from diastole.commands import (
 )
 from diastole.commands.parser import Parser
 from diastole.console import fail, one_line
-from diastole.ending import Ended, ended_by_signals
+from diastole.ending import Ended, end_on_signals
 from diastole.errors import BadInput, CheckFailed
 from diastole_hw.emit.collector import collector_seldom
 from diastole_sim.system.programs import ToolMissing
@@ -56,7 +56,7 @@ DONE, CHECK_FAILED, BAD_INPUT, TOOL_MISSING, INTERRUPTED = 0, 1, 2, 3, 130
 def make_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="diastole",
-        description="Generates the hardware that trains neural networks, and runs it.",
+        description="Generates, simulates and measures hardware that trains neural networks.",
         epilog="exit codes: 0 done, 1 the check failed, 2 bad input, 3 a tool is missing",
         allow_abbrev=False,
     )
@@ -73,11 +73,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def command() -> int:
         parser = make_parser()
-        given = sys.argv[1:] if argv is None else argv
-        if not given:
+        words = sys.argv[1:] if argv is None else argv
+        if not words:
             console.say(parser.format_help().rstrip())
             return DONE
-        arguments = parser.parse_args(given)
+        arguments = parser.parse_args(words)
         if argv is None and arguments.execute is generate.execute:
             return _without_freeing(lambda: arguments.execute(arguments))
         return arguments.execute(arguments)
@@ -110,7 +110,7 @@ def exit_code(work: Callable[[], int]) -> int:
 
 
 def _to_its_end(work: Callable[[], int]) -> int:
-    with ended_by_signals():
+    with end_on_signals():
         return work()
 
 
@@ -133,7 +133,7 @@ def _code_of(work: Callable[[], int]) -> int:
         fail(one_line(f"{error.filename}: {error.strerror}" if error.filename else str(error)))
         return BAD_INPUT
     except MemoryError as error:
-        fail(f"too large for this computer: {str(error) or 'no memory'}")
+        fail(f"the work is too large for this computer: {str(error) or 'no memory is left'}")
         return BAD_INPUT
     except Ended as ended:
         fail(f"ended by {ended}" if ended.code != INTERRUPTED else "interrupted")

@@ -16,7 +16,7 @@ from diastole.errors import BadInput
 def say(text: str) -> None:
     """Print a result for people; not used with ``--json``. BadInput if the text cannot be
     written."""
-    _print_result(_shown(text))
+    _print_result(_printable(text))
 
 
 def say_next(text: str) -> None:
@@ -40,12 +40,12 @@ def warn(text: str) -> None:
 
 def fail(text: str) -> None:
     """Print a mistake or a failure. The state of a machine that hangs takes more than one line."""
-    _remark(_shown(f"error: {text}"))
+    _remark(_printable(f"error: {text}"))
 
 
 def one_line(text: str) -> str:
     """Return ``text`` with escaped line breaks, which names of files and arrays may have."""
-    return _shown(text).replace("\n", "\\n")
+    return _printable(text).replace("\n", "\\n")
 
 
 def flush() -> None:
@@ -78,7 +78,7 @@ def _redirect_to_null(descriptor: int) -> None:
     os.close(null)
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     """Return ``text`` without characters that would move a terminal's cursor, except line
     breaks."""
     return "".join(

@@ -136,9 +136,11 @@ def _numerics(
 
 
 def _refuse(formats: Formats | None, overrides: Sequence[str], what: str) -> None:
-    for name, given in (("formats", formats), ("overrides", overrides)):
-        if given:
-            raise ValueError(f"{name} must be absent: {what} has its own, not {given!r}")
+    for name, value in (("formats", formats), ("overrides", overrides)):
+        if value:
+            raise ValueError(
+                f"{name} must be left out, not {value!r}: {what} already has all formats and keys"
+            )
 
 
 def _config(
@@ -152,29 +154,29 @@ def _config(
 
     if (machine is None) == (formats is None):
         raise ValueError(
-            "a device is made from a TOML file, a Config or a product directory, or from formats: "
-            "give one of these"
+            "a device needs either a machine (a TOML file, a Config or a product "
+            "directory) or formats: give exactly one"
         )
     try:
         if formats is not None:
-            return from_document({"format": _by_class(formats)}, overrides, source="formats")
+            return from_document({"format": _class_arguments(formats)}, overrides, source="formats")
         if isinstance(machine, Config):
             return from_document(machine.to_dict(), overrides)
         if isinstance(machine, Path | str):
             return load_config(machine, overrides)
     except BadInput as error:
         raise ValueError(str(error).replace("--set:", "overrides:")) from None
-    raise ValueError(
-        f"a device is made from a path, a Config or Numerics, not {type(machine).__name__}"
-    )
+    raise ValueError(f"machine must be a path, a Config or Numerics, not {type(machine).__name__}")
 
 
-def _by_class(formats: object) -> dict[str, str]:
+def _class_arguments(formats: object) -> dict[str, str]:
     if isinstance(formats, str):
         return dict.fromkeys(CLASS_NAMES, formats)
     if isinstance(formats, Mapping):
         return dict(cast(Mapping[str, str], formats))
     if not isinstance(formats, Sequence) or len(cast(Sequence[str], formats)) != 3:
         names = ", ".join(CLASS_NAMES)
-        raise ValueError(f"formats must be one name, or those of {names}, not {formats!r}")
+        raise ValueError(
+            f"formats must be a single name, or a name for each of {names}, not {formats!r}"
+        )
     return dict(zip(CLASS_NAMES, cast(Sequence[str], formats), strict=True))

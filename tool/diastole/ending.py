@@ -1,7 +1,7 @@
 """End a process on a signal and leave nothing behind: no program, worker or temporary folder.
 
 SIGINT raises KeyboardInterrupt in every Python. SIGTERM and SIGHUP end a process at once. Inside
-:func:`ended_by_signals` all three signals raise :class:`Ended` instead, and code in a ``finally``
+:func:`end_on_signals` all three signals raise :class:`Ended` instead, and code in a ``finally``
 or a context manager still runs.
 """
 
@@ -33,7 +33,7 @@ class Ended(KeyboardInterrupt):
 
 
 @contextmanager
-def ended_by_signals() -> Generator[None]:
+def end_on_signals() -> Generator[None]:
     """Raise :class:`Ended` in the block for the first of :data:`SIGNALS`.
 
     An ignored signal stays ignored, as `nohup` requires. A signal with a handler of the caller

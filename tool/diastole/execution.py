@@ -9,7 +9,7 @@ from diastole_sim.spec.require import require_choice, require_int
 
 BACKENDS = ("rtl", "golden", "board")
 """The Verilog in Verilator, the numpy model, and a machine behind a serial line."""
-NO_WAVES = {"golden": "the golden model has no waves", "board": "a board records none"}
+NO_WAVES = {"golden": "the golden model has no waves", "board": "a board records no waves"}
 SUFFIXES = tuple(f".{name}" for name in WAVES)
 
 
@@ -47,12 +47,16 @@ class Execution:
         if self.backend == "board":
             if self.port is None:
                 raise BadInput(
-                    "--backend board needs --port, where the board is, such as /dev/ttyUSB0"
+                    "--backend board needs --port, the serial port of the board, such as "
+                    "/dev/ttyUSB0"
                 )
             return
-        for name, given in (("port", self.port), ("baud", self.baud)):
-            if given is not None:
-                raise BadInput(f"--{name} is of --backend board, not of {self.backend}")
+        for name, value in (("port", self.port), ("baud", self.baud)):
+            if value is not None:
+                raise BadInput(
+                    f"--{name} works only with --backend board, not with {self.backend}: leave "
+                    f"--{name} out"
+                )
 
     def _check_waves(self) -> None:
         if self.trace is None:

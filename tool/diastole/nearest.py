@@ -5,27 +5,27 @@ from collections.abc import Iterable
 
 LIKE = 0.65
 """Least likeness of a mistyped name and the intended name. Equal names have a likeness of 1."""
-MOST_MEANT = 2
+MAX_SUGGESTED = 2
 
 
-def meant(given: object, known: Iterable[str]) -> str:
-    """Return "; did you mean X?" with the known name that is most like ``given``, ignoring case.
+def suggestion(value: object, candidates: Iterable[str]) -> str:
+    """Return "; did you mean X?" with the known name that is most like ``value``, ignoring case.
 
-    One or two known names that begin with ``given`` go first, joined by "or". The text is empty if
+    One or two known names that begin with ``value`` go first, joined by "or". The text is empty if
     no name is likely, or if several names are equally likely.
     """
-    if not isinstance(given, str) or not given.strip():
+    if not isinstance(value, str) or not value.strip():
         return ""
-    text = given.strip().lower()
-    names = {name.lower(): name for name in known}
+    text = value.strip().lower()
+    names = {name.lower(): name for name in candidates}
     begin = [name for small, name in names.items() if small.startswith(text)]
     if text in names:
-        found = [names[text]]
-    elif 1 <= len(begin) <= MOST_MEANT:
-        found = begin
+        suggested = [names[text]]
+    elif 1 <= len(begin) <= MAX_SUGGESTED:
+        suggested = begin
     else:
         likeness = {each: difflib.SequenceMatcher(a=text, b=each).ratio() for each in names}
-        most = max(likeness.values(), default=0)
-        best = [names[each] for each, ratio in likeness.items() if ratio == most]
-        found = best if len(best) == 1 and most >= LIKE else []
-    return f"; did you mean {' or '.join(found)}?" if found else ""
+        maximum = max(likeness.values(), default=0)
+        best = [names[each] for each, ratio in likeness.items() if ratio == maximum]
+        suggested = best if len(best) == 1 and maximum >= LIKE else []
+    return f"; did you mean {' or '.join(suggested)}?" if suggested else ""

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.array.row import ArrayRow
 from diastole_hw.cell.align import low_bits
 from diastole_hw.cell.cell_shape import EAST, NORTH, CellShape
-from diastole_hw.cell.layouts import control_layout, held_layout, sum_layout, vector_layout
+from diastole_hw.cell.layouts import control_layout, stationary_layout, sum_layout, vector_layout
 from diastole_sim.spec.require import require_int
 
 
@@ -35,8 +35,8 @@ class Array(wiring.Component):
     Loading: word n is at ``load[c]`` in cycle t + c. Every word arrives in time under two
     conditions, with cycles counted without the skew. Word 0 must not come before the swap of the
     previous pass, and the last word must come before the swap of its own pass. Words may come in
-    any order, except where :func:`diastole_hw.cell.layouts.held_layout` requires the first word of
-    a block first.
+    any order, except where :func:`diastole_hw.cell.layouts.stationary_layout` requires the first
+    word of a block first.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Array(wiring.Component):
     Members
     -------
     control : In(control_layout(shape)), an array of R
-    load : In(held_layout(shape)), an array of C
+    load : In(stationary_layout(shape)), an array of C
     south : In(vector_layout(shape, shape.south)), an array of C
     east : Out(sum_layout(block, psum_bits, shape.poison)), an array of R
         ``south`` and ``east``: only with the direction east.
@@ -71,7 +71,7 @@ class Array(wiring.Component):
         sums = sum_layout(shape.block, self.psum_bits, shape.poison)
         members = {
             "control": In(control_layout(shape)).array(self.rows),
-            "load": In(held_layout(shape)).array(cols),
+            "load": In(stationary_layout(shape)).array(cols),
         }
         if EAST in shape.directions:
             south = vector_layout(shape, shape.south)

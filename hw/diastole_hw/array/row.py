@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.cell.cell import Cell
 from diastole_hw.cell.cell_shape import EAST, NORTH, CellShape
-from diastole_hw.cell.layouts import control_layout, held_layout, sum_layout, vector_layout
+from diastole_hw.cell.layouts import control_layout, stationary_layout, sum_layout, vector_layout
 from diastole_sim.spec.require import require_int
 
 
@@ -30,7 +30,7 @@ class ArrayRow(wiring.Component):
     Members
     -------
     control : In(control_layout(shape))
-    load, load_north : In, Out(array of C held_layout(shape))
+    load, load_north : In, Out(array of C stationary_layout(shape))
     south, north : In, Out(array of C vector_layout(shape, shape.south))
     psum_east : Out(sum_layout(block, psum_bits, shape.poison))
         ``south``, ``north`` and ``psum_east``: only with the direction east.
@@ -45,8 +45,12 @@ class ArrayRow(wiring.Component):
         self.shape, self.psum_bits = shape, psum_bits
         self.cols = require_int("cols", cols, 1, 64)
         sums = sum_layout(shape.block, psum_bits, shape.poison)
-        held = data.ArrayLayout(held_layout(shape), cols)
-        members = {"control": In(control_layout(shape)), "load": In(held), "load_north": Out(held)}
+        stationary = data.ArrayLayout(stationary_layout(shape), cols)
+        members = {
+            "control": In(control_layout(shape)),
+            "load": In(stationary),
+            "load_north": Out(stationary),
+        }
         if EAST in shape.directions:
             south = data.ArrayLayout(vector_layout(shape, shape.south), cols)
             members |= {"south": In(south), "north": Out(south), "psum_east": Out(sums)}

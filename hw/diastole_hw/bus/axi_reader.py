@@ -5,7 +5,12 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.bus.services import FETCH, owned_beat_layout, owned_request_layout, whose_layout
+from diastole_hw.bus.services import (
+    FETCH,
+    owned_beat_layout,
+    owned_request_layout,
+    owner_tag_layout,
+)
 from diastole_hw.bus.signature import CACHE, INCR, PROT, AxiReadSignature
 from diastole_hw.bus.split import BurstSplitter
 from diastole_hw.data_registers import data_output
@@ -95,12 +100,12 @@ class AxiReader(wiring.Component):
         wiring.connect(m, wiring.flipped(self.request), split.i)
         # Bursts whose last beat has not arrived. The first beat of a burst may arrive as soon as
         # the burst is issued.
-        m.submodules.open = open_ = StreamFifo(whose_layout(), self.outstanding, quick=True)
+        m.submodules.open = open_ = StreamFifo(owner_tag_layout(), self.outstanding, quick=True)
         dropping = Signal()  # a clear arrived while bursts were open
         fails = Signal()
         stopped = Signal()  # high in an error or while ``dropping``; a register for many gates
         stop = Signal()
-        asked = Signal()
+        requested = Signal()
         ended = Signal()
         m.d.comb += [
             self.error.eq(self.error_code != 0),
@@ -110,16 +115,16 @@ class AxiReader(wiring.Component):
             split.stop.eq(stop),
             split.clear.eq(self.clear),
             split.o.ready.eq((~axi.arvalid | axi.arready) & open_.i.ready),
-            asked.eq(split.o.valid & split.o.ready),
+            requested.eq(split.o.valid & split.o.ready),
             ended.eq(self.moved & axi.rlast),
-            open_.i.valid.eq(asked),
-            open_.i.payload.eq(split.o.p.whose),
+            open_.i.valid.eq(requested),
+            open_.i.payload.eq(split.o.p.owner_tag),
             open_.o.ready.eq(ended),
-            self.idle.eq(~split.held & (open_.level == 0) & ~self.data.valid),
+            self.idle.eq(~split.busy & (open_.level == 0) & ~self.data.valid),
         ]
         fatal = Signal()  # this beat is an error that stops the reader
         m.d.comb += fatal.eq(axi.rresp[1] & (open_.o.p.owner != FETCH))
-        self._ask(m, split.o.p, asked)
+        self._request(m, split.o.p, requested)
         self._beats(m, stop, open_.o.p, fatal)
 
         answered_badly = self.moved & fatal
@@ -130,7 +135,7 @@ class AxiReader(wiring.Component):
             m.d.sync += [
                 self.error_code.eq(Mux(answered_badly, ErrorCode.READ_RESPONSE, ErrorCode.WINDOW)),
                 self.error_command.eq(
-                    Mux(answered_badly, open_.o.p.command, split.o.p.whose.command)
+                    Mux(answered_badly, open_.o.p.command, split.o.p.owner_tag.command)
                 ),
             ]
         with m.If(self.clear):
@@ -139,7 +144,7 @@ class AxiReader(wiring.Component):
             m.d.sync += dropping.eq(0)
         return m
 
-    def _ask(self, m, burst, asked):
+    def _request(self, m, burst, requested):
         axi = self.axi
         m.d.comb += [
             axi.arsize.eq(exact_log2(self.data_width // 8)),
@@ -150,14 +155,14 @@ class AxiReader(wiring.Component):
         addr, length = data_output(m, axi.araddr, "addr"), data_output(m, axi.arlen, "len")
         with m.If(axi.arready):
             m.d.sync += axi.arvalid.eq(0)
-        with m.If(asked):
+        with m.If(requested):
             m.d.sync += [
                 addr.eq(whole_beats(burst.addr, self.data_width // 8)),
                 length.eq(burst.len),
                 axi.arvalid.eq(1),
             ]
 
-    def _beats(self, m, stop, whose, fatal):
+    def _beats(self, m, stop, owner_tag, fatal):
         axi = self.axi
         beat = data_output(m, self.data.payload, "beat")
         free = ~self.data.valid | self.data.ready
@@ -167,7 +172,7 @@ class AxiReader(wiring.Component):
         ]
         with m.If(free):  # loads without waiting for rvalid, which arrives late
             m.d.sync += [beat.data.eq(axi.rdata), beat.failed.eq(axi.rresp[1])]
-            m.d.sync += beat.units.eq(1 << whose.owner)
+            m.d.sync += beat.units.eq(1 << owner_tag.owner)
             m.d.sync += self.data.valid.eq(axi.rvalid & ~stop & ~fatal)
         with m.If(self.clear):
             m.d.sync += self.data.valid.eq(0)

@@ -20,7 +20,7 @@ _OPEN = data.StructLayout({"last": 1, "command": 1})
 """Record of an open burst: whether the burst is the last of its request, and the command number."""
 OPEN_WRITES = 16
 """Number of bursts that a writer may have open at a time, unless a caller passes another number."""
-ASKED_AHEAD = 4
+REQUESTS_AHEAD = 4
 """Largest number of bursts whose addresses are issued before the data of the preceding burst have
 ended. It exceeds the number of cycles from a request to its first burst."""
 
@@ -38,7 +38,7 @@ class AxiWriter(wiring.Component):
 
     Timing: 1 beat per cycle; a beat is offered to the bus in the cycle after the writer accepted
     the beat. The address of a burst is offered 2 cycles after its request, the data 3 cycles after
-    the request, then 1 burst per cycle. Addresses are offered up to :data:`ASKED_AHEAD` bursts
+    the request, then 1 burst per cycle. Addresses are offered up to :data:`REQUESTS_AHEAD` bursts
     before their data. ``data.ready`` is combinational from ``axi.wready``. Valid signals of ``axi``
     are registers, 0 in reset; responses are always accepted.
 
@@ -102,7 +102,7 @@ class AxiWriter(wiring.Component):
         m = Module()
         axi = self.axi
         split = BurstSplitter(data_width=self.data_width)
-        lengths = StreamFifo(range(BURST_BEATS), ASKED_AHEAD)  # of bursts that lack data
+        lengths = StreamFifo(range(BURST_BEATS), REQUESTS_AHEAD)  # of bursts that lack data
         open_ = StreamFifo(_OPEN, self.outstanding, quick=True)  # bursts that lack a response
         m.submodules.split = split
         m.submodules.open = open_
@@ -112,9 +112,9 @@ class AxiWriter(wiring.Component):
         fails = Signal()
         stopped = Signal()  # high in an error or while ``ending``; a register for many gates
         stop = Signal()
-        asked = Signal()
+        requested = Signal()
         ended = Signal()  # a burst has its response
-        room = open_.i.ready & lengths.i.ready
+        queues_ready = open_.i.ready & lengths.i.ready
         m.d.comb += [
             self.error.eq(self.error_code != 0),
             stop.eq(stopped | self.clear),
@@ -122,21 +122,21 @@ class AxiWriter(wiring.Component):
             split.limit.eq(self.limit),
             split.stop.eq(stop),
             split.clear.eq(self.clear),
-            split.o.ready.eq((~axi.awvalid | axi.awready) & room),
-            asked.eq(split.o.valid & split.o.ready),
+            split.o.ready.eq((~axi.awvalid | axi.awready) & queues_ready),
+            requested.eq(split.o.valid & split.o.ready),
             lengths.i.payload.eq(split.o.p.len),
             axi.bready.eq(1),
             ended.eq(axi.bvalid & axi.bready),
-            open_.i.valid.eq(asked),
+            open_.i.valid.eq(requested),
             open_.i.p.last.eq(split.o.p.last),
-            open_.i.p.command.eq(split.o.p.whose.command),
+            open_.i.p.command.eq(split.o.p.owner_tag.command),
             open_.o.ready.eq(ended),
             self.answered.eq(ended & open_.o.p.last),
             self.answered_command.eq(open_.o.p.command),
-            self.idle.eq(~split.held & (open_.level == 0)),
+            self.idle.eq(~split.busy & (open_.level == 0)),
         ]
-        self._ask(m, split.o.p, asked)
-        self._beats(m, lengths, asked, stop)
+        self._request(m, split.o.p, requested)
+        self._beats(m, lengths, requested, stop)
 
         answered_badly = ended & axi.bresp[1]
         m.d.comb += fails.eq((answered_badly | split.outside) & ~stop)
@@ -146,7 +146,7 @@ class AxiWriter(wiring.Component):
             m.d.sync += [
                 self.error_code.eq(Mux(answered_badly, ErrorCode.WRITE_RESPONSE, ErrorCode.WINDOW)),
                 self.error_command.eq(
-                    Mux(answered_badly, open_.o.p.command, split.o.p.whose.command)
+                    Mux(answered_badly, open_.o.p.command, split.o.p.owner_tag.command)
                 ),
             ]
         with m.If(self.clear):
@@ -155,7 +155,7 @@ class AxiWriter(wiring.Component):
             m.d.sync += ending.eq(0)
         return m
 
-    def _ask(self, m, burst, asked):
+    def _request(self, m, burst, requested):
         axi = self.axi
         m.d.comb += [
             axi.awsize.eq(exact_log2(self.data_width // 8)),
@@ -166,16 +166,16 @@ class AxiWriter(wiring.Component):
         addr, length = data_output(m, axi.awaddr, "addr"), data_output(m, axi.awlen, "len")
         with m.If(axi.awready):
             m.d.sync += axi.awvalid.eq(0)
-        with m.If(asked):
+        with m.If(requested):
             m.d.sync += [
                 addr.eq(whole_beats(burst.addr, self.data_width // 8)),
                 length.eq(burst.len),
                 axi.awvalid.eq(1),
             ]
 
-    def _beats(self, m, lengths, asked, stop):
+    def _beats(self, m, lengths, requested, stop):
         """Fill the output register with the beats of open bursts, with strobes 0 after a stop. A
-        burst that is ``asked`` for while no length waits is filled from the next cycle on."""
+        burst that is ``requested`` for while no length waits is filled from the next cycle on."""
         axi, length = self.axi, lengths.o
         filling = Signal()  # a burst is being filled
         left = data_register(range(BURST_BEATS))  # beats of the burst after this beat
@@ -183,24 +183,24 @@ class AxiWriter(wiring.Component):
         word = data_output(m, axi.wdata, "word")
         strobes, ends = data_output(m, axi.wstrb, "strobes"), data_output(m, axi.wlast, "ends")
         free = Signal()
-        taken = Signal()
+        accepted = Signal()
         beats = Signal(range(BURST_BEATS))  # beats of the next burst, less 1
         m.d.comb += [
             free.eq(filling & (~axi.wvalid | axi.wready)),
             self.data.ready.eq(free & ~stop),
-            taken.eq(free & (stop | self.data.valid)),
-            length.ready.eq(~filling | (taken & last)),
-            lengths.i.valid.eq(asked & ~(length.ready & ~length.valid)),
+            accepted.eq(free & (stop | self.data.valid)),
+            length.ready.eq(~filling | (accepted & last)),
+            lengths.i.valid.eq(requested & ~(length.ready & ~length.valid)),
             beats.eq(Mux(length.valid, length.payload, lengths.i.payload)),
             self.moved.eq(axi.wvalid & axi.wready),
         ]
         with m.If(axi.wready):
             m.d.sync += axi.wvalid.eq(0)
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += [axi.wvalid.eq(1), ends.eq(last)]
             m.d.sync += [left.eq(left - 1), last.eq(left == 1)]
             m.d.sync += [word.eq(self.data.p.data), strobes.eq(self.data.p.strb)]
             with m.If(stop):
                 m.d.sync += strobes.eq(0)
         with m.If(length.ready):
-            m.d.sync += [filling.eq(length.valid | asked), left.eq(beats), last.eq(beats == 0)]
+            m.d.sync += [filling.eq(length.valid | requested), left.eq(beats), last.eq(beats == 0)]

@@ -50,8 +50,8 @@ class AxilRegisters(wiring.Component):
 
     Timing: an access begins when its address, and the data of a write, are valid and no access is
     in progress; writes go first. The unit accepts the access 2 cycles later; a read of a counter
-    also waits for ``known``. Effect and response follow in the cycle after the acceptance. No ready
-    depends on the bus. ``start``, ``reset`` and ``clear`` are registers, high for 1 cycle.
+    also waits for ``word_valid``. Effect and response follow in the cycle after the acceptance. No
+    ready depends on the bus. ``start``, ``reset`` and ``clear`` are registers, high for 1 cycle.
 
     Parameters
     ----------
@@ -80,9 +80,9 @@ class AxilRegisters(wiring.Component):
         Error, 0 for none; must stay stable until ``reset``.
     flags : In(8)
         Bits of FLAGS to set, in the order of the table.
-    asked : Out(1)
+    requested : Out(1)
     at : Out(7)
-    known : In(1)
+    word_valid : In(1)
     word : In(32)
         Request for a word of a counter, and the answer, as in
         :class:`diastole_hw.command.counters.Counters`. The machine clears the counters on
@@ -116,9 +116,9 @@ class AxilRegisters(wiring.Component):
             "busy": In(1),
             "finished": In(1),
             "flags": In(BY_NAME["flags"].bits),
-            "asked": Out(1),
+            "requested": Out(1),
             "at": Out(range(END // 4)),
-            "known": In(1),
+            "word_valid": In(1),
             "word": In(WORD_BITS),
         }
         flow = {SETTING: Out, STATE: Out, STATUS: In}
@@ -177,7 +177,7 @@ class AxilRegisters(wiring.Component):
         m.d.comb += [
             self.at.eq(number),
             address.eq(Mux(write, axil.awaddr, axil.araddr)),
-            ends.eq(decoded & (~self.asked | self.known)),
+            ends.eq(decoded & (~self.requested | self.word_valid)),
             axil.arready.eq(reads & ends),
             axil.awready.eq(writes & decoded),
             axil.wready.eq(writes & decoded),
@@ -198,7 +198,7 @@ class AxilRegisters(wiring.Component):
                 m.d.sync += word.eq((number == here) & ~beyond)
         here = [n for each in self.registers if each.name in COUNTED for n in self._words(each)]
         m.d.sync += counted.eq(Cat(number == n for n in here).any() & ~beyond)
-        m.d.comb += self.asked.eq(reads & decoded & counted)
+        m.d.comb += self.requested.eq(reads & decoded & counted)
 
         def select(*registers):
             return Cat(*{each.name: at[each.name] for each in registers}.values())
@@ -219,15 +219,15 @@ class AxilRegisters(wiring.Component):
 
     def _read(self, m, reads, select, values):
         axil = self.axil
-        found = Mux(self.asked, self.word, 0)
+        read_word = Mux(self.requested, self.word, 0)
         for register in self._but_counters:
             for n, here in enumerate(select(register)):
                 part = values[register.name][n * WORD_BITS : (n + 1) * WORD_BITS]
-                found |= Mux(here, part, 0)
+                read_word |= Mux(here, part, 0)
         with m.If(axil.rready):
             m.d.sync += axil.rvalid.eq(0)
         with m.If(reads):
-            m.d.sync += [axil.rvalid.eq(axil.arready), axil.rdata.eq(found)]
+            m.d.sync += [axil.rvalid.eq(axil.arready), axil.rdata.eq(read_word)]
             m.d.sync += axil.rresp.eq(Mux(select(*self.registers).any(), OKAY, DECERR))
 
     def _write(self, m, writes, select):
@@ -271,22 +271,22 @@ class AxilRegisters(wiring.Component):
     def _control(self, m, changes, irq_enable, done, error):
         axil = self.axil
         control, status = BY_NAME["control"], BY_NAME["status"]
-        asked, acknowledged = changes(control), changes(status)
+        requested, acknowledged = changes(control), changes(status)
 
         def written(register, name, selected):
             """Return whether the host writes 1 to this bit."""
             low = register.bit(name)
             return selected & axil.wdata[low] & axil.wstrb[low // 8]
 
-        reset = written(control, "reset", asked)
-        start = written(control, "start", asked) & ~reset & ~self.busy & ~error
+        reset = written(control, "reset", requested)
+        start = written(control, "start", requested) & ~reset & ~self.busy & ~error
         m.d.sync += [
             self.start.eq(start),
             self.reset.eq(reset),
-            self.clear.eq(written(control, "clear", asked)),
+            self.clear.eq(written(control, "clear", requested)),
         ]
         low = control.bit("irq_enable")
-        with m.If(asked & axil.wstrb[low // 8]):
+        with m.If(requested & axil.wstrb[low // 8]):
             m.d.sync += irq_enable.eq(axil.wdata[low])
         with m.If(start | reset | written(status, "done", acknowledged)):
             m.d.sync += done.eq(0)

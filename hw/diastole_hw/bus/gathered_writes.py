@@ -63,12 +63,12 @@ class GatheredWrites(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         in_beat = exact_log2(self.data_width // 8)
-        asks, out = self.source.requests, self.requests
+        source, out = self.source.requests, self.requests
         need = Signal(range(DEPTH + 1))
         request = data.StructLayout(
             {
                 "group": ADDRESS_BITS - in_beat,
-                "beats": asks.p.beats.shape(),
+                "beats": source.p.beats.shape(),
                 "command": 1,
                 "need": need.shape(),
             }
@@ -78,25 +78,25 @@ class GatheredWrites(wiring.Component):
         m.submodules.request_queue = requests
         m.submodules.beat_queue = beats
         m.d.comb += [
-            need.eq(Mux(asks.p.beats < self.slow, asks.p.beats, self.slow)),
-            requests.i.valid.eq(asks.valid),
-            requests.i.p.group.eq(asks.p.addr >> in_beat),
-            requests.i.p.beats.eq(asks.p.beats),
+            need.eq(Mux(source.p.beats < self.slow, source.p.beats, self.slow)),
+            requests.i.valid.eq(source.valid),
+            requests.i.p.group.eq(source.p.addr >> in_beat),
+            requests.i.p.beats.eq(source.p.beats),
             requests.i.p.command.eq(self.command),
             requests.i.p.need.eq(need),
-            asks.ready.eq(requests.i.ready),
+            source.ready.eq(requests.i.ready),
         ]
         wiring.connect(m, wiring.flipped(self.source.beats), beats.i)
         head = requests.o
         # Beats that have arrived, less the beats of requests that have been passed on. Never above
         # DEPTH, and never below the need of a request less all of its beats.
-        spare = Signal(signed(len(asks.p.beats) + 1))
-        asked = Signal()
+        spare = Signal(signed(len(source.p.beats) + 1))
+        requested = Signal()
         due = Signal()  # the oldest beat belongs to a request that has been passed on
         came = Signal()
         moved = Signal()
         m.d.comb += [
-            asked.eq(out.valid & out.ready),
+            requested.eq(out.valid & out.ready),
             moved.eq(self.beats.valid & self.beats.ready),
             came.eq(beats.i.valid & beats.i.ready),
             due.eq((spare < 0) | (spare[: len(beats.level)] != beats.level)),
@@ -105,11 +105,13 @@ class GatheredWrites(wiring.Component):
             beats.o.ready.eq(moved),
             out.p.addr.eq(Cat(Const(0, in_beat), head.p.group)),
             out.p.beats.eq(head.p.beats),
-            out.p.whose.command.eq(head.p.command),
+            out.p.owner_tag.command.eq(head.p.command),
             out.valid.eq(head.valid & (spare >= 0) & (spare[: len(need)] >= head.p.need)),
-            head.ready.eq(asked),
+            head.ready.eq(requested),
         ]
-        asks_less = Mux(asked, ~head.p.beats, ~Const(0, len(head.p.beats)))
-        total = sum_of_three(spare.as_unsigned(), Cat(asks_less, Const(-1, 1)), Cat(~came, came))
+        minus_request = Mux(requested, ~head.p.beats, ~Const(0, len(head.p.beats)))
+        total = sum_of_three(
+            spare.as_unsigned(), Cat(minus_request, Const(-1, 1)), Cat(~came, came)
+        )
         m.d.sync += spare.eq(total)
         return m

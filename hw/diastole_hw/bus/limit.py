@@ -8,7 +8,7 @@ from diastole_hw.bus.services import ReadSignature
 from diastole_hw.carry_save import carry_save, sum_of_three
 from diastole_hw.data_registers import data_register
 
-MOST_BEATS = 32
+MAX_BEATS = 32
 """Number of beats that may be outstanding when a request passes: more than the latency of most
 memories."""
 _SPARE_BITS = 25  # of ``spare``, a signed number of beats: more bits than all requests need
@@ -17,7 +17,7 @@ _ONES = Const(-1, _SPARE_BITS)
 
 class ReadLimit(wiring.Component):
     """Pass requests and beats on. While ``limited``, pass a request only if at most
-    :data:`MOST_BEATS` beats are outstanding.
+    :data:`MAX_BEATS` beats are outstanding.
 
     Timing: all combinational, but requested and received beats count from the next cycle on. A
     request that has been offered stays offered.
@@ -51,17 +51,17 @@ class ReadLimit(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        asks, given = self.source.requests, self.service.requests
+        source, service = self.source.requests, self.service.requests
         offered = Signal()
         open_ = Signal()
-        asked = Signal()
+        requested = Signal()
         moved = Signal()
         # Number of beats that may still become outstanding, before the request of the previous
         # cycle is subtracted. That request, if accepted, is subtracted a cycle late: few gates wait
         # for its acceptance.
-        spare = Signal(signed(_SPARE_BITS), init=MOST_BEATS)
-        latest_asked = Signal()
-        not_beats = data_register(len(asks.p.beats))
+        spare = Signal(signed(_SPARE_BITS), init=MAX_BEATS)
+        latest_requested = Signal()
+        not_beats = data_register(len(source.p.beats))
         not_latest = Signal(_SPARE_BITS)
         not_next = Signal(_SPARE_BITS)
         # Whether the number of outstanding beats is too large if the request of the previous cycle
@@ -70,22 +70,22 @@ class ReadLimit(wiring.Component):
         many_with_latest = data_register()
         one_more = Cat(~moved, moved)  # transferred beats, plus carry-in 1 of a subtraction
         m.d.comb += [
-            not_latest.eq(Mux(latest_asked, Cat(not_beats, _ONES)[:_SPARE_BITS], _ONES)),
-            not_next.eq(Cat(~asks.p.beats, _ONES)[:_SPARE_BITS]),
-            open_.eq(offered | ~self.limited | ~Mux(latest_asked, many_with_latest, spare[-1])),
-            given.valid.eq(asks.valid & open_),
-            given.payload.eq(asks.payload),
-            asks.ready.eq(given.ready & open_),
-            asked.eq(given.valid & given.ready),
+            not_latest.eq(Mux(latest_requested, Cat(not_beats, _ONES)[:_SPARE_BITS], _ONES)),
+            not_next.eq(Cat(~source.p.beats, _ONES)[:_SPARE_BITS]),
+            open_.eq(offered | ~self.limited | ~Mux(latest_requested, many_with_latest, spare[-1])),
+            service.valid.eq(source.valid & open_),
+            service.payload.eq(source.payload),
+            source.ready.eq(service.ready & open_),
+            requested.eq(service.valid & service.ready),
             moved.eq(self.service.beats.valid & self.service.beats.ready),
         ]
         left = sum_of_three(spare.as_unsigned(), not_latest, one_more)
         halves, carries = carry_save(spare.as_unsigned(), not_latest, not_next)
         left_with_next = sum_of_three(halves, Cat(Const(1, 1), carries), one_more)
         m.d.sync += [
-            offered.eq(given.valid & ~given.ready),
-            latest_asked.eq(asked),
-            not_beats.eq(~asks.p.beats),
+            offered.eq(service.valid & ~service.ready),
+            latest_requested.eq(requested),
+            not_beats.eq(~source.p.beats),
             spare.eq(left),
             many_with_latest.eq(left_with_next[-1]),
         ]

@@ -59,20 +59,22 @@ class ReadPair(wiring.Component):
         m = Module()
         out, beats = self.service.requests, self.service.beats
         waiting = Signal()  # the offer of ``second`` has not been accepted
-        turn = Signal()  # 1: ``second`` may request
-        asked = data.StructLayout({"second": 1, "beats": out.p.beats.shape()})
-        m.submodules.open = open_ = StreamFifo(asked, OPEN)
+        selects_second = Signal()  # 1: ``second`` may request
+        requested = data.StructLayout({"second": 1, "beats": out.p.beats.shape()})
+        m.submodules.open = open_ = StreamFifo(requested, OPEN)
         m.d.comb += [
-            turn.eq(waiting | ~self.first.requests.valid),
-            self.command.eq(Mux(turn, self.second_command, self.first_command)),
+            selects_second.eq(waiting | ~self.first.requests.valid),
+            self.command.eq(Mux(selects_second, self.second_command, self.first_command)),
         ]
         for number, reader in enumerate((self.first, self.second)):
-            asks = reader.requests
-            m.d.comb += asks.ready.eq((turn == number) & out.ready & open_.i.ready)
-            with m.If(turn == number):
+            reader_requests = reader.requests
+            m.d.comb += reader_requests.ready.eq(
+                (selects_second == number) & out.ready & open_.i.ready
+            )
+            with m.If(selects_second == number):
                 m.d.comb += [
-                    out.valid.eq(asks.valid & open_.i.ready),
-                    out.payload.eq(asks.payload),
+                    out.valid.eq(reader_requests.valid & open_.i.ready),
+                    out.payload.eq(reader_requests.payload),
                 ]
             with m.If(open_.o.p.second == number):
                 m.d.comb += [
@@ -80,12 +82,12 @@ class ReadPair(wiring.Component):
                     beats.ready.eq(reader.beats.ready & open_.o.valid),
                 ]
             m.d.comb += reader.beats.payload.eq(beats.payload)
-        m.d.sync += waiting.eq(out.valid & ~out.ready & turn)
+        m.d.sync += waiting.eq(out.valid & ~out.ready & selects_second)
         moved, left = Signal(), Signal.like(out.p.beats)  # arrived beats of the oldest request
         last = left + 1 == open_.o.p.beats
         m.d.comb += [
             open_.i.valid.eq(out.valid & out.ready),
-            open_.i.p.second.eq(turn),
+            open_.i.p.second.eq(selects_second),
             open_.i.p.beats.eq(out.p.beats),
             moved.eq(beats.valid & beats.ready),
             open_.o.ready.eq(moved & last),

@@ -10,7 +10,7 @@ from diastole_hw.bus.services import (
     owned_beat_layout,
     owned_request_layout,
 )
-from diastole_hw.choice import the_one_of
+from diastole_hw.choice import one_hot_select
 from diastole_sim.spec.require import require_int
 
 
@@ -64,31 +64,33 @@ class ReadShare(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         out = self.requests
-        asking = Signal(self.units)
+        requesting = Signal(self.units)
         waiting = Signal()  # a request is offered, but not accepted
         offered = Signal(self.units)  # unit of the offered request, one-hot
-        chosen = Signal(self.units)
+        selected = Signal(self.units)
         m.d.comb += [
-            asking.eq(Cat(unit.requests.valid for unit in self.units_read)),
-            out.valid.eq(asking.any()),
+            requesting.eq(Cat(unit.requests.valid for unit in self.units_read)),
+            out.valid.eq(requesting.any()),
         ]
-        m.d.sync += [waiting.eq(out.valid & ~out.ready), offered.eq(chosen)]
-        asked = []
+        m.d.sync += [waiting.eq(out.valid & ~out.ready), offered.eq(selected)]
+        requested = []
         for number, unit in enumerate(self.units_read):
-            turn = Signal(name=f"turn_{number}")  # the unit may request
+            granted = Signal(name=f"granted_{number}")  # the unit may request
             m.d.comb += [
-                turn.eq(Mux(waiting, offered[number], ~asking[:number].any())),
-                chosen[number].eq(turn & asking[number]),
-                unit.requests.ready.eq(turn & out.ready),
+                granted.eq(Mux(waiting, offered[number], ~requesting[:number].any())),
+                selected[number].eq(granted & requesting[number]),
+                unit.requests.ready.eq(granted & out.ready),
             ]
-            asked.append(Signal(out.p.shape(), name=f"asked_{number}"))
+            requested.append(Signal(out.p.shape(), name=f"requested_{number}"))
             m.d.comb += [
-                asked[-1].addr.eq(unit.requests.p.addr),
-                asked[-1].beats.eq(unit.requests.p.beats),
-                asked[-1].whose.command.eq(self.commands[number]),
-                asked[-1].whose.owner.eq(number),
+                requested[-1].addr.eq(unit.requests.p.addr),
+                requested[-1].beats.eq(unit.requests.p.beats),
+                requested[-1].owner_tag.command.eq(self.commands[number]),
+                requested[-1].owner_tag.owner.eq(number),
             ]
-        m.d.comb += out.payload.eq(the_one_of([each.as_value() for each in asked], chosen))
+        m.d.comb += out.payload.eq(
+            one_hot_select([each.as_value() for each in requested], selected)
+        )
         for number, unit in enumerate(self.units_read):
             m.d.comb += unit.beats.payload.eq(self.beats.p.data)
             m.d.comb += unit.beats.valid.eq(self.beats.valid & self.beats.p.units[number])

@@ -22,7 +22,7 @@ OWNERS = 4
 """Largest number of units that share a service."""
 
 
-def whose_layout() -> data.StructLayout:
+def owner_tag_layout() -> data.StructLayout:
     """Return the layout of the owner of a request: the number of the unit among the units that
     share the service, and the number of the command among the two commands in flight."""
     return data.StructLayout({"owner": range(OWNERS), "command": 1})
@@ -30,7 +30,7 @@ def whose_layout() -> data.StructLayout:
 
 def owned_request_layout() -> data.StructLayout:
     """Return the layout of a request with its owner."""
-    return data.StructLayout(dict(request_layout().members) | {"whose": whose_layout()})
+    return data.StructLayout(dict(request_layout().members) | {"owner_tag": owner_tag_layout()})
 
 
 FETCH = 0

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.bus.services import owned_request_layout, whose_layout
+from diastole_hw.bus.services import owned_request_layout, owner_tag_layout
 from diastole_hw.carry_save import sum_of_three
 from diastole_hw.data_registers import data_register
 from diastole_sim.spec.command_table import ADDRESS_BITS
@@ -18,7 +18,7 @@ BURST = data.StructLayout(
         "addr": unsigned(ADDRESS_BITS),
         "len": unsigned(8),
         "last": 1,  # of its request
-        "whose": whose_layout(),
+        "owner_tag": owner_tag_layout(),
     }
 )
 
@@ -55,7 +55,7 @@ class BurstSplitter(wiring.Component):
         Forget the request.
     outside : Out(1)
         High if the next burst is not in the window.
-    held : Out(1)
+    busy : Out(1)
         High while there is a request.
 
     ValueError if ``data_width`` is none of these.
@@ -76,7 +76,7 @@ class BurstSplitter(wiring.Component):
                 "stop": In(1),
                 "clear": In(1),
                 "outside": Out(1),
-                "held": Out(1),
+                "busy": Out(1),
             }
         )
 
@@ -94,27 +94,27 @@ class BurstSplitter(wiring.Component):
         last = data_register()  # the next burst is the last of its request
         begins = data_register()  # the request begins in the window
         fits = data_register()  # the next burst ends in the window
-        whose = data_register(whose_layout())
-        taken = Signal()
-        given = Signal()
+        owner_tag = data_register(owner_tag_layout())
+        accepted = Signal()
+        burst_accepted = Signal()
         inside = Signal()
         until = Mux(last, end, BURST_BEATS - 1)
         m.d.comb += [
             inside.eq(begins & fits),
-            self.outside.eq(self.held & ~inside),
-            self.o.valid.eq(self.held & inside & ~self.stop),
+            self.outside.eq(self.busy & ~inside),
+            self.o.valid.eq(self.busy & inside & ~self.stop),
             self.o.p.addr.eq(Cat(Const(0, low), place_, group)),
             self.o.p.len.eq((until - place_)[:in_burst]),
             self.o.p.last.eq(last),
-            self.o.p.whose.eq(whose),
-            taken.eq(self.i.valid & self.i.ready),
-            given.eq(self.o.valid & self.o.ready),
-            self.i.ready.eq(~self.stop & (~self.held | (given & last))),
+            self.o.p.owner_tag.eq(owner_tag),
+            accepted.eq(self.i.valid & self.i.ready),
+            burst_accepted.eq(self.o.valid & self.o.ready),
+            self.i.ready.eq(~self.stop & (~self.busy | (burst_accepted & last))),
         ]
         # Properties of the next burst are computed while this burst is output. After a last burst
         # the next burst is the first of the offered request, and its properties matter only if a
         # request is offered.
-        loads = ~self.held | last
+        loads = ~self.busy | last
         first = self.i.p.addr[low:]
         next_group = Signal.like(group)
         next_last = Signal()
@@ -135,7 +135,7 @@ class BurstSplitter(wiring.Component):
             beats, first[:in_burst], Cat(~limit_place, Const(-1, len(further) + 1))
         )
         near = Mux(loads, beyond[-1], (further == 1) & (end < limit_place))
-        with m.If(given | taken):
+        with m.If(burst_accepted | accepted):
             m.d.sync += [
                 group.eq(next_group),
                 last.eq(next_last),
@@ -143,13 +143,13 @@ class BurstSplitter(wiring.Component):
                 fits.eq((next_group < limit_group) | ((next_group == limit_group) & near)),
                 place_.eq(Mux(loads, first[:in_burst], 0)),
                 further.eq(Mux(loads, ends[in_burst:], further - 1)),
-                self.held.eq(taken | ~last),
+                self.busy.eq(accepted | ~last),
             ]
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += [
                 begins.eq(Cat(Const(0, low), first) >= self.base),
-                whose.eq(self.i.p.whose),
+                owner_tag.eq(self.i.p.owner_tag),
             ]
         with m.If(self.clear):
-            m.d.sync += self.held.eq(0)
+            m.d.sync += self.busy.eq(0)
         return m

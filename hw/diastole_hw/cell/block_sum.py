@@ -12,7 +12,7 @@ from diastole_sim.spec.require import require_choice, require_int
 
 
 class BlockSum(wiring.Component):
-    """Compute ``block_sum``, the sum over k of the signed products of vector[k] and held[k].
+    """Compute ``block_sum``, the sum over k of the signed products of vector[k] and stationary[k].
 
     :class:`diastole_hw.cell.multiplier.Multiplier` makes the products, rounded to the window if
     there is a window. The sum of the products is exact. A negative product enters the tree as the
@@ -26,7 +26,7 @@ class BlockSum(wiring.Component):
     ----------
     block : int
         B, a power of two, 1 to 32.
-    vector_element, held_element, window, exact, dsp
+    vector_element, stationary_element, window, exact, dsp
         Parameters of :class:`diastole_hw.cell.multiplier.Multiplier`.
     sum_bits : int
         Bits of ``block_sum``, 3 to 57. A sum of more bits wraps. Not checked.
@@ -37,7 +37,7 @@ class BlockSum(wiring.Component):
     Members
     -------
     vector : In(array of B times unsigned(vector_element.bits))
-    held : In(array of B times unsigned(packed_bits(held_element)))
+    stationary : In(array of B times unsigned(packed_bits(stationary_element)))
     products : In(array of B times unsigned(Pv + Ph))
         With ``dsp`` only: products of the significands.
     block_sum : Out(signed(sum_bits))
@@ -50,7 +50,7 @@ class BlockSum(wiring.Component):
         *,
         block: int,
         vector_element: Element,
-        held_element: Element,
+        stationary_element: Element,
         window: int | None,
         exact: bool,
         sum_bits: int,
@@ -60,18 +60,18 @@ class BlockSum(wiring.Component):
         require_choice("block", block, BLOCK_SIDES)
         require_int("sum_bits", sum_bits, 3, 57)
         self.block, self.sum_bits = block, sum_bits
-        self.vector_element, self.held_element = vector_element, held_element
+        self.vector_element, self.stationary_element = vector_element, stationary_element
         self.window, self.exact, self.dsp = window, exact, dsp
         if cut is not None:
             require_int("cut", cut, 0, (block - 1).bit_length())
         self.cut = cut
         members = {
             "vector": In(data.ArrayLayout(unsigned(vector_element.bits), block)),
-            "held": In(data.ArrayLayout(unsigned(packed_bits(held_element)), block)),
+            "stationary": In(data.ArrayLayout(unsigned(packed_bits(stationary_element)), block)),
             "block_sum": Out(signed(sum_bits)),
         }
         if dsp:
-            both = vector_element.significand_bits + held_element.significand_bits
+            both = vector_element.significand_bits + stationary_element.significand_bits
             members["products"] = In(data.ArrayLayout(unsigned(both), block))
         super().__init__(members)
 
@@ -79,14 +79,14 @@ class BlockSum(wiring.Component):
         m = Module()
         terms, carries = [], []
         for k in range(self.block):
-            magnitude, up, negative = self._product(m, k)
+            magnitude, round_up, negative = self._product(m, k)
             bits = len(magnitude)
             term = Signal(bits + 1, name=f"term_{k}")
             # The product plus 2^bits - 1 if negative, else plus 2^bits: never below zero.
             m.d.comb += term.eq(Cat(magnitude ^ negative.replicate(bits), ~negative))
             terms.append(term)
             # -(magnitude + up) is the complement of the magnitude, and 1 - up.
-            carries.append(negative ^ up)
+            carries.append(negative ^ round_up)
         total = self._tree(m, terms, carries, self.cut)
         bits = len(terms[0]) - 1
         log_block = (self.block - 1).bit_length()
@@ -99,15 +99,18 @@ class BlockSum(wiring.Component):
         """Return magnitude, rounding bit and sign of product k."""
         m.submodules[f"multiplier_{k}"] = multiplier = Multiplier(
             vector_element=self.vector_element,
-            held_element=self.held_element,
+            stationary_element=self.stationary_element,
             window=self.window,
             exact=self.exact,
             dsp=self.dsp,
         )
-        m.d.comb += [multiplier.vector.eq(self.vector[k]), multiplier.held.eq(self.held[k])]
+        m.d.comb += [
+            multiplier.vector.eq(self.vector[k]),
+            multiplier.stationary.eq(self.stationary[k]),
+        ]
         if self.dsp:
             m.d.comb += multiplier.product.eq(self.products[k])
-        names = ("magnitude", "up", "negative")
+        names = ("magnitude", "round_up", "negative")
         values = [getattr(multiplier, name) for name in names]
         if self.cut == 0:
             values = _registered(m, values, [f"{name}_{k}" for name in names])

@@ -10,16 +10,16 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.cell.align import AlignAdd, low_bits
 from diastole_hw.cell.block_sum import BlockSum
 from diastole_hw.cell.cell_shape import EAST, NORTH, CellShape
+from diastole_hw.cell.combine_marks import CombineMarks
 from diastole_hw.cell.dsp_products import DspProducts
-from diastole_hw.cell.hold import Hold
 from diastole_hw.cell.layouts import (
     control_layout,
-    held_layout,
+    stationary_layout,
     sum_layout,
     vector_layout,
     vector_marks_layout,
 )
-from diastole_hw.cell.meet import Meet
+from diastole_hw.cell.stationary_buffer import StationaryBuffer
 from diastole_hw.data_registers import KEEP
 from diastole_sim.spec.numerics import MAX_ACCUMULATOR_BITS
 from diastole_sim.spec.require import require_int
@@ -54,9 +54,10 @@ class Cell(wiring.Component):
     sums. The upper bits are read and output a cycle later. The cell takes one slot per cycle, with
     directions mixed in any way. A slot has one direction, and a single vector register and a single
     sum register serve the outputs of the two directions. ``control.swap`` and ``load`` act as in
-    :class:`diastole_hw.cell.hold.Hold`: ``swap`` in cycle j is for the slots from j + 1 on. If the
-    shape has an ``arrival``, the cell uses vectors, control and words a cycle after they arrive.
-    All three inputs have an equal delay, and the relation of ``swap`` to the slots stays.
+    :class:`diastole_hw.cell.stationary_buffer.StationaryBuffer`: ``swap`` in cycle j is for the
+    slots from j + 1 on. If the shape has ``input_cycles``, the cell uses vectors, control and
+    words a cycle after they arrive. All three inputs have an equal delay, and the relation of
+    ``swap`` to the slots stays.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ class Cell(wiring.Component):
     Members
     -------
     control, control_east : In, Out(control_layout(shape))
-    load, load_north : In, Out(held_layout(shape))
+    load, load_north : In, Out(stationary_layout(shape))
     south, north : In, Out(vector_layout(shape, shape.south))
     west, east : In, Out(vector_layout(shape, shape.west))
     psum_west, psum_south, psum : In, In, Out(sum_layout(block, psum_bits, shape.poison))
@@ -82,13 +83,13 @@ class Cell(wiring.Component):
         least = shape.sum_bits + shape.fraction
         require_int("psum_bits", psum_bits, least, MAX_ACCUMULATOR_BITS)
         self.shape, self.psum_bits = shape, psum_bits
-        held = held_layout(shape)
+        stationary = stationary_layout(shape)
         sums = sum_layout(shape.block, psum_bits, shape.poison)
         members = {
             "control": In(control_layout(shape)),
             "control_east": Out(control_layout(shape)),
-            "load": In(held),
-            "load_north": Out(held),
+            "load": In(stationary),
+            "load_north": Out(stationary),
             "psum": Out(sums),
         }
         if EAST in shape.directions:
@@ -101,21 +102,21 @@ class Cell(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.hold = hold = Hold(shape=self.shape)
+        m.submodules.stationary_buffer = stationary_buffer = StationaryBuffer(shape=self.shape)
         vector, control = self._arrive(m)
         m.d.comb += [
-            hold.load.eq(self.load),
-            hold.swap.eq(control.swap),
-            self.load_north.eq(hold.load_north),
+            stationary_buffer.load.eq(self.load),
+            stationary_buffer.swap.eq(control.swap),
+            self.load_north.eq(stationary_buffer.load_north),
         ]
-        met = self._meet(m, vector, control.direction, hold)
+        marks = self._combine_marks(m, vector, control.direction, stationary_buffer)
         trees, sums = [], []
         for lane in range(self.shape.block):
-            trees.append(self._tree(m, lane, vector, control.direction, hold))
-            sums.append(self._block_sum(m, lane, trees[-1], met))
+            trees.append(self._tree(m, lane, vector, control.direction, stationary_buffer))
+            sums.append(self._block_sum(m, lane, trees[-1], marks))
         if self.shape.products_per_dsp:
             self._multiply(m, trees)
-        self._add(m, sums, met)
+        self._add(m, sums, marks)
         return m
 
     def _arrive(self, m):
@@ -130,7 +131,7 @@ class Cell(wiring.Component):
         vector = Signal(vector_layout(shape, shape.vector_element))
         hop = Signal(vector.shape(), reset_less=True)
         m.d.sync += hop.eq(vector)
-        if shape.in_place:
+        if shape.has_both_directions:
             m.d.sync += control.direction.eq(self.control.direction)
         if EAST in shape.directions:
             self._copy(m, vector, shape.vector_element, self.south, shape.south)
@@ -138,21 +139,23 @@ class Cell(wiring.Component):
         if NORTH in shape.directions:
             self._from_west(m, vector)
             self._copy(m, self.east, shape.west, hop, shape.vector_element)
-        return (hop, control) if shape.arrival else (vector, self.control)
+        return (hop, control) if shape.input_cycles else (vector, self.control)
 
     def _from_west(self, m, vector):
         """Select the vector from the west in slots to the north."""
         shape, kinds = self.shape, (self.shape.vector_element, self.shape.west)
         direction = self.control.direction
-        with m.If(self._copy_of(direction, 0)) if shape.in_place else nullcontext():
+        with (
+            m.If(self._direction_copy(direction, 0)) if shape.has_both_directions else nullcontext()
+        ):
             self._copy(m, vector, kinds[0], self.west, kinds[1])
         for k in range(shape.block if shape.direction_copies > 1 else 0):
-            with m.If(self._copy_of(direction, k)):
+            with m.If(self._direction_copy(direction, k)):
                 self._copy_element(m, vector, kinds[0], self.west, kinds[1], k)
             with m.Else():
                 self._copy_element(m, vector, kinds[0], self.south, shape.south, k)
 
-    def _copy_of(self, direction, load: int):
+    def _direction_copy(self, direction, load: int):
         """Return the copy of the slot's direction that drives the load with number ``load``."""
         return direction[load % self.shape.direction_copies]
 
@@ -166,29 +169,35 @@ class Cell(wiring.Component):
         resized = self.shape.resized(source.elements[k], source_element, target_element)
         m.d.comb += target.elements[k].eq(resized)
 
-    def _meet(self, m, vector, direction, hold):
+    def _combine_marks(self, m, vector, direction, stationary_buffer):
         """Return the flags, shifts and scales of a slot for the lanes, by cycle of the work. Index
         0 is the cycle of the multiplication."""
-        m.submodules.meet = meet = Meet(shape=self.shape)
-        m.d.comb += [meet.direction.eq(self._copy_of(direction, -1)), meet.block.eq(hold.marks)]
-        for name in meet.vector.shape().members:
-            m.d.comb += meet.vector[name].eq(vector[name])
-        layout = data.StructLayout({"met": meet.met.shape(), "direction": 1})
-        stages = [Signal(layout, name="met")]
-        m.d.comb += [stages[0].met.eq(meet.met), stages[0].direction.eq(direction[0])]
-        for number in range(self.shape.work + self.shape.halves):
-            stage = Signal(layout, name=f"met_{number}", reset_less=True)
+        m.submodules.combine_marks = marks = CombineMarks(shape=self.shape)
+        m.d.comb += [
+            marks.direction.eq(self._direction_copy(direction, -1)),
+            marks.block.eq(stationary_buffer.marks),
+        ]
+        for name in marks.vector.shape().members:
+            m.d.comb += marks.vector[name].eq(vector[name])
+        layout = data.StructLayout({"lanes": marks.lane_marks.shape(), "direction": 1})
+        stages = [Signal(layout, name="slot_marks")]
+        m.d.comb += [
+            stages[0].lanes.eq(marks.lane_marks),
+            stages[0].direction.eq(direction[0]),
+        ]
+        for number in range(self.shape.multiply_add_cycles + self.shape.halves):
+            stage = Signal(layout, name=f"slot_marks_{number}", reset_less=True)
             m.d.sync += stage.eq(stages[-1])
             stages.append(stage)
         return stages
 
-    def _tree(self, m, lane, vector, direction, hold):
+    def _tree(self, m, lane, vector, direction, stationary_buffer):
         """Make the multipliers and the adder tree of a lane."""
         shape = self.shape
         m.submodules[f"tree_{lane}"] = tree = BlockSum(
             block=shape.block,
             vector_element=shape.vector_element,
-            held_element=shape.held,
+            stationary_element=shape.stationary,
             window=shape.window,
             exact=shape.exact,
             sum_bits=shape.tree_bits,
@@ -197,12 +206,12 @@ class Cell(wiring.Component):
         )
         m.d.comb += tree.vector.eq(vector.elements)
         for k in range(shape.block):
-            down, along = hold.elements[k][lane], hold.elements[lane][k]
-            if shape.in_place:
-                north = self._copy_of(direction, 2 * lane + k % 2)
-                m.d.comb += tree.held[k].eq(Mux(north, along, down))
+            down, along = stationary_buffer.elements[k][lane], stationary_buffer.elements[lane][k]
+            if shape.has_both_directions:
+                north = self._direction_copy(direction, 2 * lane + k % 2)
+                m.d.comb += tree.stationary[k].eq(Mux(north, along, down))
             else:
-                m.d.comb += tree.held[k].eq(along if NORTH in shape.directions else down)
+                m.d.comb += tree.stationary[k].eq(along if NORTH in shape.directions else down)
         return tree
 
     def _multiply(self, m, trees):
@@ -212,11 +221,16 @@ class Cell(wiring.Component):
         for first, k in product(range(0, shape.block, count), range(shape.block)):
             lanes = trees[first : first + count]
             m.submodules[f"dsp_{first}_{k}"] = dsp = DspProducts(
-                vector_element=shape.vector_element, held_element=shape.held, count=len(lanes)
+                vector_element=shape.vector_element,
+                stationary_element=shape.stationary,
+                count=len(lanes),
             )
             m.d.comb += dsp.vector.eq(lanes[0].vector[k])
             for n, tree in enumerate(lanes):
-                m.d.comb += [dsp.held[n].eq(tree.held[k]), tree.products[k].eq(dsp.products[n])]
+                m.d.comb += [
+                    dsp.stationary[n].eq(tree.stationary[k]),
+                    tree.products[k].eq(dsp.products[n]),
+                ]
 
     def _block_sum(self, m, lane, tree, stages):
         """Return a lane's register of the block sum, multiplied by the scales if scales have
@@ -228,21 +242,21 @@ class Cell(wiring.Component):
             scaled = Signal(signed(shape.tree_bits), name=f"unscaled_{lane}", reset_less=True)
             m.d.sync += scaled.eq(tree.block_sum)
         if shape.significands:
-            scales = stages[shape.work - 1 - shape.halves].met.scales
+            scales = stages[shape.multiply_add_cycles - 1 - shape.halves].lanes.scales
             scaled = scaled * scales[lane % len(scales)]
         m.d.sync += register.eq(scaled)
         return register
 
     def _add(self, m, sums, stages):
         """Add the aligned block sums to the incoming partial sums."""
-        shape, stage = self.shape, stages[self.shape.work]
-        shifts = stages[shape.work - shape.halves].met.shifts
-        before = self._before(m, stages)
+        shape, stage = self.shape, stages[self.shape.multiply_add_cycles]
+        shifts = stages[shape.multiply_add_cycles - shape.halves].lanes.shifts
+        incoming = self._incoming_sums(m, stages)
         psum = Signal(self.psum.shape(), reset_less=True)
         m.d.comb += self.psum.eq(psum)
-        m.d.sync += psum.inexact.eq(before.inexact | stage.met.inexact)
+        m.d.sync += psum.inexact.eq(incoming.inexact | stage.lanes.inexact)
         if shape.poison:
-            m.d.sync += psum.poison.eq(before.poison | stage.met.poison)
+            m.d.sync += psum.poison.eq(incoming.poison | stage.lanes.poison)
         for lane, block_sum in enumerate(sums):
             m.submodules[f"align_{lane}"] = align = AlignAdd(
                 sum_bits=shape.sum_bits,
@@ -253,26 +267,26 @@ class Cell(wiring.Component):
             m.d.comb += [
                 align.block_sum.eq(block_sum),
                 align.shift.eq(shifts[lane % shape.lanes]),
-                align.psum.eq(before.sums[lane]),
+                align.psum.eq(incoming.sums[lane]),
             ]
             m.d.sync += psum.sums[lane].eq(align.total)
 
-    def _before(self, m, stages):
+    def _incoming_sums(self, m, stages):
         """Return the incoming partial sums, from the side of the slot's direction."""
-        shape, stage = self.shape, stages[self.shape.work]
-        before = Signal(self.psum.shape())
+        shape, stage = self.shape, stages[self.shape.multiply_add_cycles]
+        incoming = Signal(self.psum.shape())
         if EAST in shape.directions:
-            m.d.comb += before.eq(self.psum_west)
+            m.d.comb += incoming.eq(self.psum_west)
         if NORTH in shape.directions:
-            with m.If(stage.direction) if shape.in_place else nullcontext():
-                m.d.comb += before.eq(self.psum_south)
-        if shape.in_place and shape.halves:
+            with m.If(stage.direction) if shape.has_both_directions else nullcontext():
+                m.d.comb += incoming.eq(self.psum_south)
+        if shape.has_both_directions and shape.halves:
             low = low_bits(self.psum_bits)
             for part, slot in ((slice(low), stage), (slice(low, None), stages[-1])):
                 for lane in range(shape.block):
                     south, west = (
                         each.sums[lane][part] for each in (self.psum_south, self.psum_west)
                     )
-                    chosen = Mux(slot.direction, south, west)
-                    m.d.comb += before.sums[lane][part].eq(chosen)
-        return before
+                    selected = Mux(slot.direction, south, west)
+                    m.d.comb += incoming.sums[lane][part].eq(selected)
+        return incoming

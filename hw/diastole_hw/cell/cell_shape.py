@@ -57,7 +57,7 @@ class Element:
             raise ValueError("derived must be false for a depth of 0: every bit of sig is stored")
 
     @classmethod
-    def holding(cls, *formats: Format) -> "Element":
+    def for_formats(cls, *formats: Format) -> "Element":
         """Return the element layout that holds the elements of all ``formats``."""
         alike = {(each.precision, each.depth) for each in formats}
         depth = max(each.depth for each in formats)
@@ -84,7 +84,7 @@ class Element:
         """Return sig of the value ``element``."""
         return element[: self.significand_bits]
 
-    def fall(self, element):
+    def exponent_drop(self, element):
         """Return d of the value ``element``, with no bits where D is 0."""
         return element[self.significand_bits : self.magnitude_bits]
 
@@ -99,7 +99,7 @@ class CellShape:
         Cells above each other (1..64), the range of ``row`` of a stationary word.
     block : int
         B.
-    south, west, held : Element
+    south, west, stationary : Element
         Elements that stream from the south and from the west, and stationary elements. The element
         of an absent direction has no meaning.
     window : int or None
@@ -130,7 +130,7 @@ class CellShape:
     block: int
     south: Element
     west: Element
-    held: Element
+    stationary: Element
     window: int | None = None
     exact: bool = True
     sum_bits: int
@@ -156,13 +156,13 @@ class CellShape:
         require_choice("directions", self.directions, DIRECTIONS)
         require_choice("pipeline", self.pipeline, PIPELINES)
         require_choice("multiplier", self.multiplier, MULTIPLIERS)
-        if self.window is None and (self.vector_element.depth or self.held.depth):
+        if self.window is None and (self.vector_element.depth or self.stationary.depth):
             raise ValueError("window must be a number of bits where elements have a depth")
         if self.window is None and self.extents:
             raise ValueError("extents must be false without a window")
 
     @property
-    def in_place(self) -> bool:
+    def has_both_directions(self) -> bool:
         """True if a slot chooses between east and north."""
         return len(self.directions) == 2
 
@@ -189,20 +189,21 @@ class CellShape:
 
     def resized(self, value, source: Element, target: Element):
         """Return ``value``, an element in the layout ``source``, in the layout ``target``."""
-        sig, fall = source.significand(value), source.fall(value)[: target.depth_bits]
+        sig = source.significand(value)
+        drop = source.exponent_drop(value)[: target.depth_bits]
         missing = target.significand_bits - source.significand_bits
         zeros = Const(0, max(missing, 0))
         if self.window is None:  # significands are aligned to the bottom
             sig = Cat(sig, zeros)[: target.significand_bits]
         else:
             sig = Cat(zeros, sig)[-target.significand_bits :]
-        return Cat(sig, fall, Const(0, target.depth_bits - len(fall)), value[-1])
+        return Cat(sig, drop, Const(0, target.depth_bits - len(drop)), value[-1])
 
     @property
     def product_bits(self) -> int:
         """Bits of a product's magnitude in the adder tree: w, or all bits of a product without a
         window."""
-        both = self.vector_element.significand_bits + self.held.significand_bits
+        both = self.vector_element.significand_bits + self.stationary.significand_bits
         return both if self.window is None else self.window
 
     @property
@@ -211,8 +212,10 @@ class CellShape:
         several lanes. 0 without DSP blocks."""
         if self.multiplier not in DSP_BITS:
             return 0
-        held = self.held.significand_bits
-        more = (DSP_BITS[self.multiplier] - held) // (self.vector_element.significand_bits + held)
+        stationary = self.stationary.significand_bits
+        more = (DSP_BITS[self.multiplier] - stationary) // (
+            self.vector_element.significand_bits + stationary
+        )
         return min(1 + more, self.block)
 
     @property
@@ -229,7 +232,7 @@ class CellShape:
     @property
     def extent_bits(self) -> int:
         """Bits of an extent, which is at most P + D."""
-        elements = (*self.streams, self.held)
+        elements = (*self.streams, self.stationary)
         return bits_for(max(element.significand_bits + element.depth for element in elements))
 
     @property
@@ -253,7 +256,7 @@ class CellShape:
     def direction_copies(self) -> int:
         """Number of registers for a slot's direction. The full pipeline with two directions has two
         per lane, because the direction drives a multiplexer for every bit of a stationary block."""
-        return 2 * self.block if self.pipeline == "full" and self.in_place else 1
+        return 2 * self.block if self.pipeline == "full" and self.has_both_directions else 1
 
     @property
     def halves(self) -> bool:
@@ -268,14 +271,14 @@ class CellShape:
         return self.pipeline == "full" and self.significands
 
     @property
-    def arrival(self) -> int:
+    def input_cycles(self) -> int:
         """Cycles from the arrival of a vector to the multiplication. The value is 1 if a cell works
         with its own registers, from which vectors, words and control hop on. No path of the
         multipliers then begins in a neighbouring cell."""
         return int(self.pipeline == "full")
 
     @property
-    def work(self) -> int:
+    def multiply_add_cycles(self) -> int:
         """Cycles from the multiplication of a vector to the addition of the products."""
         return 1 + (self.tree_cut is not None) + self.halves + self.scale_registers
 
@@ -283,7 +286,7 @@ class CellShape:
     def stages(self) -> int:
         """P: cycles from the arrival of a vector at a cell to the addition of the products. With
         ``halves`` P counts to the addition of the lower halves. A hop always takes one cycle."""
-        return self.arrival + self.work
+        return self.input_cycles + self.multiply_add_cycles
 
     @property
     def latency(self) -> int:

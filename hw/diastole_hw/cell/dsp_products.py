@@ -10,7 +10,8 @@ from diastole_sim.spec.require import require_int
 
 
 class DspProducts(wiring.Component):
-    """Compute ``products[n]`` = sigV * sigH of ``vector`` and ``held[n]`` in one multiplication.
+    """Compute ``products[n]`` = sigV * sigH of ``vector`` and ``stationary[n]`` in one
+    multiplication.
 
     No product is longer than s = Pv + Ph bits. The products are therefore adjacent fields of a
     single product::
@@ -23,28 +24,34 @@ class DspProducts(wiring.Component):
 
     Parameters
     ----------
-    vector_element, held_element : Element
+    vector_element, stationary_element : Element
     count : int
         Number of products, 1 to 32. The first factor has (count - 1) * s + Ph bits.
 
     Members
     -------
     vector : In(vector_element.bits)
-    held : In(array of ``count`` times unsigned(packed_bits(held_element)))
+    stationary : In(array of ``count`` times unsigned(packed_bits(stationary_element)))
         Elements as packed by :func:`diastole_hw.cell.packed.pack`.
     products : Out(array of ``count`` times unsigned(s))
 
     ValueError if out of range.
     """
 
-    def __init__(self, *, vector_element: Element, held_element: Element, count: int):
+    def __init__(self, *, vector_element: Element, stationary_element: Element, count: int):
         require_int("count", count, 1, 32)
-        self.vector_element, self.held_element, self.count = vector_element, held_element, count
-        both = vector_element.significand_bits + held_element.significand_bits
+        self.vector_element, self.stationary_element, self.count = (
+            vector_element,
+            stationary_element,
+            count,
+        )
+        both = vector_element.significand_bits + stationary_element.significand_bits
         super().__init__(
             {
                 "vector": In(vector_element.bits),
-                "held": In(data.ArrayLayout(unsigned(packed_bits(held_element)), count)),
+                "stationary": In(
+                    data.ArrayLayout(unsigned(packed_bits(stationary_element)), count)
+                ),
                 "products": Out(data.ArrayLayout(unsigned(both), count)),
             }
         )
@@ -53,7 +60,7 @@ class DspProducts(wiring.Component):
         m = Module()
         vector_sig = self.vector_element.significand(self.vector)
         gap = Const(0, len(vector_sig))
-        first, *others = (unpack(self.held_element, packed)[0] for packed in self.held)
+        first, *others = (unpack(self.stationary_element, packed)[0] for packed in self.stationary)
         spaced = Cat(first, *(part for sig in others for part in (gap, sig)))
         product = Signal(len(spaced) + len(vector_sig), attrs={"use_dsp": "yes"})
         m.d.comb += [product.eq(spaced * vector_sig), self.products.eq(product)]

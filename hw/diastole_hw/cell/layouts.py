@@ -29,7 +29,7 @@ def vector_layout(shape: CellShape, element: Element) -> data.StructLayout:
     return data.StructLayout({"elements": elements} | dict(marks.members))
 
 
-def held_layout(shape: CellShape) -> data.StructLayout:
+def stationary_layout(shape: CellShape) -> data.StructLayout:
     """Return the layout of a stationary word, row ``index`` (a) of a block, on the way up a column
     of cells.
 
@@ -47,7 +47,7 @@ def held_layout(shape: CellShape) -> data.StructLayout:
         {
             "row": unsigned(bits_for(shape.rows - 1)),
             "index": unsigned(bits_for(shape.block - 1)),
-            "elements": data.ArrayLayout(unsigned(shape.held.bits), shape.block),
+            "elements": data.ArrayLayout(unsigned(shape.stationary.bits), shape.block),
             "deficit_east": unsigned(shape.deficit_bits),
             "deficit_north": unsigned(shape.deficit_bits),
             "nonzero": unsigned(1),

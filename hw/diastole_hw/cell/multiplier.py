@@ -13,18 +13,18 @@ from diastole_sim.spec.require import require_int
 
 
 class Multiplier(wiring.Component):
-    """Compute ``magnitude + up`` = |vector * held| in a window of w bits, rounded half away from
-    zero::
+    """Compute ``magnitude + round_up`` = |vector * stationary| in a window of w bits, rounded half
+    away from zero::
 
         magnitude + up = floor(sigV * sigH * 2^(w - Pv - Ph - dV - dH) + 1/2)
 
-    If no product can lose a bit (``exact``, or no window), ``up`` is 0.
+    If no product can lose a bit (``exact``, or no window), ``round_up`` is 0.
 
     Timing: combinational.
 
     Parameters
     ----------
-    vector_element, held_element : Element
+    vector_element, stationary_element : Element
     window : int or None
         w, 2 to 56. None: the two elements have D = 0, and w is Pv + Ph.
     exact : bool
@@ -35,12 +35,12 @@ class Multiplier(wiring.Component):
     Members
     -------
     vector : In(vector_element.bits)
-    held : In(packed_bits(held_element))
+    stationary : In(packed_bits(stationary_element))
         Element as packed by :func:`diastole_hw.cell.packed.pack`.
     product : In(Pv + Ph)
         With ``dsp`` only: sigV * sigH.
     magnitude : Out(w)
-    up : Out(1)
+    round_up : Out(1)
     negative : Out(1)
         Product of the signs, for a zero too.
 
@@ -51,21 +51,21 @@ class Multiplier(wiring.Component):
         self,
         *,
         vector_element: Element,
-        held_element: Element,
+        stationary_element: Element,
         window: int | None,
         exact: bool,
         dsp: bool = False,
     ):
         if window is not None:
             require_int("window", window, 2, 56)
-        self.vector_element, self.held_element = vector_element, held_element
+        self.vector_element, self.stationary_element = vector_element, stationary_element
         self.window, self.exact, self.dsp = window, exact, dsp
-        both = vector_element.significand_bits + held_element.significand_bits
+        both = vector_element.significand_bits + stationary_element.significand_bits
         members = {
             "vector": In(vector_element.bits),
-            "held": In(packed_bits(held_element)),
+            "stationary": In(packed_bits(stationary_element)),
             "magnitude": Out(both if window is None else window),
-            "up": Out(1),
+            "round_up": Out(1),
             "negative": Out(1),
         }
         if dsp:
@@ -75,31 +75,31 @@ class Multiplier(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         vector_sig = self.vector_element.significand(self.vector)
-        held_sig, held_fall = unpack(self.held_element, self.held)
-        m.d.comb += self.negative.eq(self.vector[-1] ^ self.held[-1])
+        stationary_sig, stationary_drop = unpack(self.stationary_element, self.stationary)
+        m.d.comb += self.negative.eq(self.vector[-1] ^ self.stationary[-1])
         if self.window is None:
-            m.d.comb += self.magnitude.eq(self._product(vector_sig, held_sig))
+            m.d.comb += self.magnitude.eq(self._product(vector_sig, stationary_sig))
             return m
-        whole = Signal(len(vector_sig) + len(held_sig))
-        m.d.comb += whole.eq(self._product(vector_sig, held_sig))
+        exact_product = Signal(len(vector_sig) + len(stationary_sig))
+        m.d.comb += exact_product.eq(self._product(vector_sig, stationary_sig))
         # A bit below the rounding bit changes nothing, however far the product is shifted.
         below = int(not self.exact)
-        kept = len(self.magnitude) + below
-        top = Cat(Const(0, max(kept - len(whole), 0)), whole)[-kept:]
-        fall = self.vector_element.fall(self.vector) + held_fall
-        shifted = Signal(kept)
-        m.d.comb += [shifted.eq(top >> fall), self.magnitude.eq(shifted[below:])]
+        width = len(self.magnitude) + below
+        top = Cat(Const(0, max(width - len(exact_product), 0)), exact_product)[-width:]
+        drop = self.vector_element.exponent_drop(self.vector) + stationary_drop
+        shifted = Signal(width)
+        m.d.comb += [shifted.eq(top >> drop), self.magnitude.eq(shifted[below:])]
         if below:
-            m.d.comb += self.up.eq(shifted[0])
+            m.d.comb += self.round_up.eq(shifted[0])
         return m
 
-    def _product(self, vector_sig, held_sig):
+    def _product(self, vector_sig, stationary_sig):
         """Return the product of two significands as a sum of shifted rows, one row per bit. A flow
         would look for a DSP block for a multiplication."""
         if self.dsp:
             return self.product
         rows = (
-            Cat(Const(0, place), held_sig & bit.replicate(len(held_sig)))
+            Cat(Const(0, place), stationary_sig & bit.replicate(len(stationary_sig)))
             for place, bit in enumerate(vector_sig)
         )
         return reduce(add, rows)

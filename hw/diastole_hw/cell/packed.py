@@ -25,16 +25,16 @@ def pack(element: Element, value):
     if not element.derived:
         return value
     *low, top = element.significand(value)
-    field = Cat(element.fall(value), Const(0, _field_bits(element) - element.depth_bits))
+    field = Cat(element.exponent_drop(value), Const(0, _field_bits(element) - element.depth_bits))
     return Cat(*low, field | (~top).replicate(len(field)), value[-1])
 
 
 def unpack(element: Element, packed):
     """Return sig and d of an element packed by :func:`pack`. For a zero, d may be any number."""
     if not element.derived:
-        return element.significand(packed), element.fall(packed)
+        return element.significand(packed), element.exponent_drop(packed)
     low, field = packed[: element.significand_bits - 1], packed[element.significand_bits - 1 : -1]
     subnormal = field.all()
     cleared = [place for place in range(len(field)) if not element.depth >> place & 1]
-    fall = [bit & ~subnormal if place in cleared else bit for place, bit in enumerate(field)]
-    return Cat(low, ~subnormal), Cat(*fall[: element.depth_bits])
+    drop = [bit & ~subnormal if place in cleared else bit for place, bit in enumerate(field)]
+    return Cat(low, ~subnormal), Cat(*drop[: element.depth_bits])

@@ -51,7 +51,7 @@ class Conversions(wiring.Component):
 
     Members
     -------
-    asked : In(stream of conversion_layout(plan))
+    requested : In(stream of conversion_layout(plan))
         Conversions of commands.
     image : In(stream of image_layout(choices=plan.has_choices))
         Images of chains, whose rows go to the converter.
@@ -63,7 +63,7 @@ class Conversions(wiring.Component):
         True if the current or last conversion is an image of a chain.
     cls : Out(2)
         Class of the current or last conversion.
-    converter : Out(ConverterControl(planes=plan.planar, fed=True))
+    converter : Out(ConverterControl(planes=plan.planar, streamed=True))
     amax_en, amax_at, amax : Out(1), Out(range(plan.vector.slot_entries)), In(32)
         Read port of the slots; a word arrives 1 cycle after its address.
     amax_put_en, amax_put_at, amax_put : Out(1), Out(range(plan.vector.slot_entries)), Out(32)
@@ -72,7 +72,7 @@ class Conversions(wiring.Component):
         Threshold and widths of the slot, read and written, on a machine that decides widths.
     """
 
-    asked: stream.Interface
+    requested: stream.Interface
     image: stream.Interface
     converter: wiring.PureInterface
 
@@ -84,14 +84,14 @@ class Conversions(wiring.Component):
         entry = Out(range(self.vector.slot_entries))
         super().__init__(
             {
-                "asked": In(stream.Signature(conversion_layout(plan))),
+                "requested": In(stream.Signature(conversion_layout(plan))),
                 "image": In(stream.Signature(image_layout(choices=plan.has_choices))),
                 "step": In(32),
                 "done": Out(1),
                 "image_done": Out(1),
                 "of_image": Out(1),
                 "cls": Out(2),
-                "converter": Out(ConverterControl(planes=plan.planar, fed=True)),
+                "converter": Out(ConverterControl(planes=plan.planar, streamed=True)),
                 "amax_en": Out(1),
                 "amax_at": entry,
                 "amax": In(32),
@@ -106,28 +106,28 @@ class Conversions(wiring.Component):
         m = Module()
         job = data_register(conversion_layout(self.plan), name="job")
         cut = data_register(cut_layout(), name="cut")
-        control, given = self.converter, self.converter.command.p
-        common = [name for name in given.shape().members if name not in ("fed", "cut")]
+        control, command = self.converter, self.converter.command.p
+        common = [name for name in command.shape().members if name not in ("streamed", "cut")]
         decision = self._width(m, job) if self.plan.has_choices else None
         m.d.comb += [
-            *(given[name].eq(job[name]) for name in common),
-            given.fed.eq(self.of_image),
-            given.cut.eq(cut),
+            *(command[name].eq(job[name]) for name in common),
+            command.streamed.eq(self.of_image),
+            command.cut.eq(cut),
             self.cls.eq(job.cls),
         ]
         slots = self._slots(m, job)
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += [self.image.ready.eq(1), self.asked.ready.eq(~self.image.valid)]
+                m.d.comb += [self.image.ready.eq(1), self.requested.ready.eq(~self.image.valid)]
                 # No conversion in progress: accept an image or a command.
                 with m.If(self.image.valid):
                     m.d.sync += [self.of_image.eq(1), cut.eq(self.image.p.cut), *self._image(job)]
                     m.next = "SLOT"
-                with m.Elif(self.asked.valid):
+                with m.Elif(self.requested.valid):
                     # Load all fields: values unknown at power-up must not reach the converter.
-                    m.d.sync += [self.of_image.eq(0), cut.eq(0), job.eq(self.asked.payload)]
+                    m.d.sync += [self.of_image.eq(0), cut.eq(0), job.eq(self.requested.payload)]
                     m.next = "OFFER"
-                    with m.If(self.asked.p.slot != 0):
+                    with m.If(self.requested.p.slot != 0):
                         m.next = "SLOT"
             # Address the slot, or start to read its words.
             with m.State("SLOT"):
@@ -234,12 +234,12 @@ class Conversions(wiring.Component):
         second = image.address + image.offset
         yield from (job[name].eq(image[name]) for name in ("cls", "rows", "cols", "tag", "slot"))
         yield from (job.source.eq(0), job.destination.eq(image.address), job.step.eq(self.step))
-        copies = [plan.chosen(number).two_copies for number in range(len(CLASS_NAMES))]
+        copies = [plan.tensor_class(number).two_copies for number in range(len(CLASS_NAMES))]
         yield job.destination_t.eq(Mux(Array(map(int, copies))[image.cls], second, 0))
         if plan.has_choices:
             yield from (job[name].eq(image[name]) for name in CHOICE_FIELDS)
         if plan.planar:
-            yield job.planes.eq(Array(count - 1 for count in plan.most_planes)[image.cls])
+            yield job.planes.eq(Array(count - 1 for count in plan.max_planes)[image.cls])
 
     def _scale(self, m, job, slots):
         """Return the scale field of the command, computed from the magnitudes of the slot; 0 for a
@@ -250,7 +250,7 @@ class Conversions(wiring.Component):
         m.d.comb += value.eq(Mux(job.slot == 0, 0, before))
         scales: list[Value] = [Const(0, 8)] * len(CLASS_NAMES)
         for number in range(len(CLASS_NAMES)):
-            chosen = self.plan.chosen(number)
+            chosen = self.plan.tensor_class(number)
             if chosen.has_tensor_scale:
                 scales[number] = tensor_scale(m, number, chosen, value, self.plan.numerics.margin)
         return Array(scales)[job.cls]

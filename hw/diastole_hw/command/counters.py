@@ -22,7 +22,7 @@ from diastole_sim.spec.require import require_int
 
 WORD_BITS = 32
 """Width of a memory word: a half of a register, or a whole register."""
-MOST_BEATS = 3
+MAX_BEATS = 3
 """Largest number of beats per cycle, over all ports."""
 
 
@@ -35,11 +35,11 @@ class Counters(wiring.Component):
     are *pending* in a small register. A visit reads the word and takes the pending count. In the
     next cycle it writes the sum of the word, the pending count and the carry of the preceding word.
 
-    Timing: ``word`` of ``at`` is valid with ``known``. ``known`` is high within a round of cycles:
-    as many as there are words, rounded up to a power of two. After ``clear``, ``known`` is high
-    within a round and as many further cycles as there are words. The word lacks the events of the
-    cycle of ``known`` and of the two cycles before; the second word of a register lacks the events
-    of another cycle. ``amax`` and the improvements show a tensor from
+    Timing: ``word`` of ``at`` is valid with ``word_valid``. ``word_valid`` is high within a round
+    of cycles: as many as there are words, rounded up to a power of two. After ``clear``,
+    ``word_valid`` is high within a round and as many further cycles as there are words. The word
+    lacks the events of the cycle of ``word_valid`` and of the two cycles before; the second word of
+    a register lacks the events of another cycle. ``amax`` and the improvements show a tensor from
     the cycle after ``converted`` on. All are 0 after ``clear``, regardless of events in or before
     the cycle of ``clear``.
 
@@ -55,11 +55,11 @@ class Counters(wiring.Component):
     events : In(events_layout(planes=planes, elements=elements))
     clear : In(1)
         Pulse: set everything to 0.
-    asked : In(1)
-        Request for a word; must stay stable, with ``at``, until ``known``.
+    requested : In(1)
+        Request for a word; must stay stable, with ``at``, until ``word_valid``.
     at : In(range(END // 4))
         Number of a word in the table of registers, in a register of ``COUNTED``.
-    known : Out(1)
+    word_valid : Out(1)
     word : Out(32)
     amax : Out(BY_NAME["amax"].bits)
     improvement_num, improvement_den : Out(32)
@@ -75,8 +75,8 @@ class Counters(wiring.Component):
         self.latest = ("amax", *IMPROVEMENTS) if planes else ("amax",)
         layout = events_layout(planes=planes, elements=elements)
         super().__init__(
-            {"events": In(layout), "clear": In(1), "asked": In(1), "at": In(range(END // 4))}
-            | {"known": Out(1), "word": Out(WORD_BITS)}
+            {"events": In(layout), "clear": In(1), "requested": In(1), "at": In(range(END // 4))}
+            | {"word_valid": Out(1), "word": Out(WORD_BITS)}
             | {name: Out(BY_NAME[name].bits) for name in self.latest}
         )
 
@@ -113,7 +113,7 @@ class Counters(wiring.Component):
             ram.write_addr.eq(visited),
             ram.write_data.eq(total),
             self.word.eq(total),
-            self.known.eq(self.asked & ~clearing & ~restarts & self._asked(here)),
+            self.word_valid.eq(self.requested & ~clearing & ~restarts & self._is_requested(here)),
         ]
         m.d.sync += [
             restarts.eq(self.clear),
@@ -130,7 +130,7 @@ class Counters(wiring.Component):
         self._show_latest(m)
         return m
 
-    def _asked(self, here):
+    def _is_requested(self, here):
         """Return whether the visited word is the requested word."""
         numbers = [BY_NAME[name].offset // 4 + n for name, n in self._words]
         number = reduce(or_, (Mux(flag, n, 0) for flag, n in zip(here, numbers, strict=True)))
@@ -159,8 +159,8 @@ class Counters(wiring.Component):
             "convert_cycles": events.converting,
         } | self._waits()
         return {name: (amount, 1) for name, amount in counted.items()} | {
-            "read_beats": (Mux(running, events.read, 0), MOST_BEATS),
-            "write_beats": (Mux(running, events.written, 0), MOST_BEATS),
+            "read_beats": (Mux(running, events.read, 0), MAX_BEATS),
+            "write_beats": (Mux(running, events.written, 0), MAX_BEATS),
             "saturated": (events.saturated, self.elements),
             "underflowed": (events.underflowed, self.elements),
         }

@@ -30,12 +30,12 @@ from diastole_sim.spec.command_table import (
 from diastole_sim.spec.image import EXTENT_BITS
 from diastole_sim.spec.limits import (
     INSTRUCTIONS,
-    MOST_ENTRIES,
+    MAX_ENTRIES,
     Limits,
     VectorTable,
     vector_tables,
 )
-from diastole_sim.spec.micro import MOST_INSTRUCTIONS
+from diastole_sim.spec.micro import MAX_INSTRUCTIONS
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import SLOTS, STREAMS
 
@@ -58,7 +58,7 @@ def command_layout(
     opcodes = unsigned(max(opcodes_of(vector=vector)).bit_length())
     narrower = {"opcode": opcodes} | dict.fromkeys(SIZES, unsigned(EXTENT_BITS))
     narrower |= {"which": unsigned(max(VectorTable).bit_length())}
-    narrower |= dict.fromkeys(("first", "count"), unsigned(MOST_ENTRIES.bit_length()))
+    narrower |= dict.fromkeys(("first", "count"), unsigned(MAX_ENTRIES.bit_length()))
     fixed = ("version", "class_w", "class_dy")
     fixed += () if planes else WIDTHS
     return data.StructLayout(
@@ -77,7 +77,7 @@ def layout_for(limits: Limits) -> data.StructLayout:
     )
 
 
-def told_apart(limits: Limits) -> list[list[int]]:
+def bit_groups(limits: Limits) -> list[list[int]]:
     """Group the positions of all bits of a command. Of the bits of a group only their OR matters:
     :class:`Decoder` may receive the OR as the first bit of the group, and 0 as the remaining
     bits."""
@@ -148,18 +148,18 @@ class Decoder(wiring.Component):
 
         never = IN_TABLES if self.limits.has_planes else (*IN_TABLES, ErrorCode.WIDTH)
         codes = [code for code in PRECEDENCE if code not in never]
-        found = {code: Signal(name=code.name.lower()) for code in codes}
+        faults = {code: Signal(name=code.name.lower()) for code in codes}
         seen = {code: data_register(name=f"{code.name.lower()}_seen") for code in codes}
-        m.d.sync += [seen[code].eq(found[code]) for code in codes]
+        m.d.sync += [seen[code].eq(faults[code]) for code in codes]
         m.d.sync += data_output(m, self.wrong, "any_seen").eq(_any(seen.values()))
         with m.Switch(values["opcode"]):
             for opcode in opcodes_of(vector=self.limits.has_vector):
                 with m.Case(opcode):
                     for code, fault in self._faults(opcode, values).items():
-                        if code in found:
-                            m.d.comb += found[code].eq(fault)
+                        if code in faults:
+                            m.d.comb += faults[code].eq(fault)
             with m.Default():
-                m.d.comb += found[ErrorCode.BAD_OPCODE].eq(1)
+                m.d.comb += faults[ErrorCode.BAD_OPCODE].eq(1)
         for code in reversed(codes):  # the last assignment wins
             with m.If(seen[code]):
                 m.d.comb += self.error_code.eq(code)
@@ -219,16 +219,16 @@ class Decoder(wiring.Component):
             yield values[name] > most
         if opcode in CHAINS:
             length = values["program_length"]
-            yield length > MOST_INSTRUCTIONS
+            yield length > MAX_INSTRUCTIONS
             yield values["program"] + length > INSTRUCTIONS
             yield values["streams"] > SLOTS - STREAMS
         if opcode in TRANSFERS:
             end = values["first"] + values["count"]
             tables = vector_tables(choices=limits.has_choices)
-            entries = {which: limits.entries(opcode, which) for which in tables}
+            entries = {table: limits.entries(opcode, table) for table in tables}
             yield values["which"] > max(tables)
-            for which, most in entries.items():
-                yield (values["which"] == which) & (end > most)
+            for table, most in entries.items():
+                yield (values["which"] == table) & (end > most)
 
     def _reserved(self, opcode):
         """Return whether a bit is set that must be 0."""
@@ -268,22 +268,22 @@ class Decoder(wiring.Component):
         """Yield conditions under which a conversion asks for a width by slot or for a decision
         without a slot, or for a class that has no choice."""
         if self.limits.has_choices:
-            asks = values["by_slot"] | values["decides"]
-            yield asks & ~values["slot"].any()
+            needs_width = values["by_slot"] | values["decides"]
+            yield needs_width & ~values["slot"].any()
             for number, decided in enumerate(self.limits.choices):
                 if not decided:
-                    yield asks & (values["class_x"] == number)
+                    yield needs_width & (values["class_x"] == number)
 
     def _bad_nest(self, opcode, values):
         """Return whether a length of the loop nest is not among the lengths of the machine."""
         assert self.limits.nests is not None
-        taken = self.limits.nests.of(MULTIPLYING[opcode].name) if opcode in NESTED else None
-        if taken is None:
+        nest = self.limits.nests.of(MULTIPLYING[opcode].name) if opcode in NESTED else None
+        if nest is None:
             return Const(0, 1)
-        known = {field: getattr(taken, name) for name, field in NEST_FIELDS.items()}
+        accepted = {field: getattr(nest, name) for name, field in NEST_FIELDS.items()}
         return _any(
             ~_any(values[field] == length for length in (0, *lengths))
-            for field, lengths in known.items()
+            for field, lengths in accepted.items()
         )
 
 

@@ -150,7 +150,7 @@ class Dispatch(wiring.Component):
         On a machine that decides widths. With the command of ``convert``: the slot supplies the
         width, the conversion decides the next width. ``last`` has a bit per slot: its last tensor
         has two planes, not 1.
-    image_asked, image_done, converted_class : In(1), In(1), In(2)
+    image_requested, image_done, converted_class : In(1), In(1), In(2)
         Pulses: the command of the vector unit requests the image of a chain; the converter has
         written the image, before another image is requested. The class of the converted tensor is
         valid with ``image_done`` or ``convert.done``.
@@ -175,7 +175,7 @@ class Dispatch(wiring.Component):
             "fault": Out(8),
             "fault_number": Out(1),
             "convert_slot": Out(8),
-            "image_asked": In(1),
+            "image_requested": In(1),
             "image_done": In(1),
             "converted_class": In(2),
             "chain_stalled": In(1),
@@ -209,11 +209,11 @@ class Dispatch(wiring.Component):
         is_convert = command.opcode == Opcode.CONVERT
         has_vector = self.plan.vector is not None
         multiplies, product_due = ~is_convert, due & ~is_convert
-        of_vector, chained, room = Const(0, 1), Const(0, 1), Const(0, 1)
+        of_vector, chained, space = Const(0, 1), Const(0, 1), Const(0, 1)
         if has_vector:
-            of_vector, chained, room = self._of_vector(m, command)
+            of_vector, chained, space = self._of_vector(m, command)
             multiplies = (~is_convert & ~of_vector) | chained
-            product_due = due & multiplies & (~chained | room)
+            product_due = due & multiplies & (~chained | space)
         m.d.comb += [
             due.eq(self.command.valid & ((here == 0) | (command.ahead & ~here.bit_select(at, 1)))),
             self.command.ready.eq(starts),
@@ -226,7 +226,7 @@ class Dispatch(wiring.Component):
         if has_vector:
             others = Signal(2, name="others")
             vector_due = due & of_vector & (~chained | self.product.ready)
-            engines.append(self._run(m, command, at, vector_due, room))
+            engines.append(self._run(m, command, at, vector_due, space))
             engines.append(self._image(m))
         m.d.comb += starts.eq(reduce(or_, (engine.starts for engine in engines)))
         worked = here
@@ -260,7 +260,7 @@ class Dispatch(wiring.Component):
             m.d.comb += events.running.eq(running | (here & others).any() | (due & of_vector))
             runs = engines[-2].under_way | engines[-1].under_way
             self._wait_for_chains(m, command, starts & of_vector, runs)
-            self._notice(m)
+            self._report_events(m)
         self._report(m)
         return m
 
@@ -272,21 +272,21 @@ class Dispatch(wiring.Component):
             chained.eq(among(command.opcode, CHAINED) & ~(command.skip & self.overflowed)),
             self.product.operands.chain.eq(chained),
         ]
-        return among(command.opcode, VECTOR_OPCODES), chained, Signal(name="room_for_chain")
+        return among(command.opcode, VECTOR_OPCODES), chained, Signal(name="space_for_chain")
 
-    def _run(self, m, command, at, due, room):
+    def _run(self, m, command, at, due, space):
         """Run commands of the vector unit in order. A chain with a product waits in a queue for the
-        preceding chain, and the product can begin at once. Drive ``room``."""
+        preceding chain, and the product can begin at once. Drive ``space``."""
         vector = self.vector
-        layout = data.StructLayout({"asked": vector.command.payload.shape(), "number": 1})
+        layout = data.StructLayout({"requested": vector.command.payload.shape(), "number": 1})
         m.submodules.queue = queue = StreamFifo(layout, 1)
         m.d.comb += [
-            room.eq(queue.i.ready),
+            space.eq(queue.i.ready),
             queue.i.valid.eq(due),
             queue.i.p.number.eq(at),
-            *self._ask(command, queue.i.p.asked),
+            *self._request(command, queue.i.p.requested),
             vector.step.eq(self.step),
-            vector.command.payload.eq(queue.o.p.asked),
+            vector.command.payload.eq(queue.o.p.requested),
             vector.command.valid.eq(queue.o.valid),
             queue.o.ready.eq(vector.command.ready),
         ]
@@ -308,19 +308,19 @@ class Dispatch(wiring.Component):
         under_way = Signal(2, name="images_now")
         with m.If(self.image_done):
             m.d.sync += under_way.eq(0)
-        with m.If(self.image_asked):
+        with m.If(self.image_requested):
             m.d.sync += under_way.eq(Mux(self.vector_number, 2, 1))
         return Engaged(Const(0, 1), under_way)
 
-    def _ask(self, command, given):
+    def _request(self, command, request):
         """Yield the assignments of a command to the vector unit."""
-        chain = given.chain
+        chain = request.chain
         yield from (
-            given.skipped.eq(command.skip & self.overflowed),
-            given.transfer.eq(among(command.opcode, TRANSFERS)),
-            given.store.eq(command.opcode == Opcode.STORE),
-            given.address.eq(command.address_x),
-            *(given[name].eq(command[name]) for name in ("which", "first", "count", "advance")),
+            request.skipped.eq(command.skip & self.overflowed),
+            request.transfer.eq(among(command.opcode, TRANSFERS)),
+            request.store.eq(command.opcode == Opcode.STORE),
+            request.address.eq(command.address_x),
+            *(request[name].eq(command[name]) for name in ("which", "first", "count", "advance")),
             chain.first.eq(command.program),
             chain.length.eq(command.program_length),
             chain.streams.eq(command.streams),
@@ -358,7 +358,7 @@ class Dispatch(wiring.Component):
             waits.chain.eq(runs.any() & ~updates),
         ]
 
-    def _notice(self, m):
+    def _report_events(self, m):
         """Track in ``overflowed`` whether a value of this step was too large."""
         flags = self.flags
         seen = flags.overflow | flags.dy_nan | flags.dy_inf | self.vector.overflow
@@ -369,20 +369,22 @@ class Dispatch(wiring.Component):
 
     def _convert(self, m, command, at, due):
         """Run conversions one after another."""
-        convert, given = self.convert, self.convert.command.p
+        convert, conversion = self.convert, self.convert.command.p
         m.d.comb += [
-            given.cls.eq(command.class_x),
-            given.rows.eq(command.m),
-            given.cols.eq(command.n),
-            given.source.eq(command.address_x),
-            given.destination.eq(command.address_w),
-            given.destination_t.eq(command.address_dy),
-            given.scale.eq(command.scale),
-            given.tag.eq(command.tag),
-            given.step.eq(command.step if self.plan.vector is None else command.step + self.step),
+            conversion.cls.eq(command.class_x),
+            conversion.rows.eq(command.m),
+            conversion.cols.eq(command.n),
+            conversion.source.eq(command.address_x),
+            conversion.destination.eq(command.address_w),
+            conversion.destination_t.eq(command.address_dy),
+            conversion.scale.eq(command.scale),
+            conversion.tag.eq(command.tag),
+            conversion.step.eq(
+                command.step if self.plan.vector is None else command.step + self.step
+            ),
         ]
         if self.plan.planar:
-            m.d.comb += given.planes.eq(command.width)
+            m.d.comb += conversion.planes.eq(command.width)
         if self.plan.vector is not None:
             m.d.comb += self.convert_slot.eq(command.slot)
         if self.plan.has_choices:
@@ -428,26 +430,26 @@ class Dispatch(wiring.Component):
 
     def _product_operands(self, m, command, second):
         """Pass the operands of the current command to the product engine."""
-        product, given = self.product, self.product.operands
+        product, operands = self.product, self.product.operands
         backward = command.opcode == Opcode.BACKWARD
         m.d.comb += [
-            given.m.eq(command.m),
-            given.n.eq(command.n),
-            given.k.eq(command.k),
-            given.x.eq(command.address_x),
-            given.w.eq(command.address_w),
-            given.dy.eq(command.address_dy),
-            given.y.eq(command.out_a),
-            given.dw.eq(command.out_a),
-            given.dx.eq(Mux(backward, command.out_b, command.out_a)),
-            *(given[name].eq(command[name]) for name in NEST_OPERANDS),
+            operands.m.eq(command.m),
+            operands.n.eq(command.n),
+            operands.k.eq(command.k),
+            operands.x.eq(command.address_x),
+            operands.w.eq(command.address_w),
+            operands.dy.eq(command.address_dy),
+            operands.y.eq(command.out_a),
+            operands.dw.eq(command.out_a),
+            operands.dx.eq(Mux(backward, command.out_b, command.out_a)),
+            *(operands[name].eq(command[name]) for name in NEST_OPERANDS),
         ]
         if self.plan.planar:
             widths = (self._width(command, name) for name in CLASS_NAMES)
-            m.d.comb += [planes.eq(n) for planes, n in zip(given.planes, widths, strict=True)]
+            m.d.comb += [planes.eq(n) for planes, n in zip(operands.planes, widths, strict=True)]
         if self.plan.grouped(DY):  # the two gradients read the two images of dY
             with m.If(backward & second):
-                m.d.comb += given.dy.eq(command.address_dy_m)
+                m.d.comb += operands.dy.eq(command.address_dy_m)
         modes = MODES if self.plan.vector is None else MODES | CHAINED_MODES
         with m.Switch(command.opcode):
             for opcode, mode in modes.items():

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import ReadSignature
-from diastole_hw.command.decoder import Decoder, layout_for, told_apart
+from diastole_hw.command.decoder import Decoder, bit_groups, layout_for
 from diastole_hw.command.panels import Panels
 from diastole_hw.data_registers import data_register
 from diastole_hw.transfer.address import whole_beats
@@ -117,10 +117,10 @@ class CommandFetch(wiring.Component):
         m.d.comb += panels.command.eq(self.command.payload)
         state = Signal(State)
         following = Signal(State)  # state of the next cycle
-        asks = Signal()  # State.REQUEST and a command in the window, in 1 bit for many gates
+        requesting = Signal()  # State.REQUEST and a command in the window, in 1 bit for many gates
         offers = Signal()  # State.OFFER, in 1 bit for many gates
         index = Signal(32)  # of the fetched or offered command, or of the error
-        flying = Signal(2)  # number of accepted commands that are not done
+        in_flight = Signal(2)  # number of accepted commands that are not done
         last = data_register()  # the command is the last, known long before it is offered
         beats = 8 * COMMAND_BYTES // data_width
         beat = data_register(range(beats))
@@ -131,7 +131,7 @@ class CommandFetch(wiring.Component):
             self.command.payload.eq(decoder.o),
             self.number.eq(index[0]),
             self.command.valid.eq(offers & ~decoder.wrong),
-            self.read.requests.valid.eq(asks),
+            self.read.requests.valid.eq(requesting),
             self.read.requests.p.addr.eq(at),
             self.read.requests.p.beats.eq(beats),
         ]
@@ -142,17 +142,17 @@ class CommandFetch(wiring.Component):
             begin, none = self.first, self.first >= self.count
         code = Signal(8)  # of a fault that stops the machine in this cycle
         refusal = data_register(8)  # error code of the fetched command
-        taken = Signal()
+        accepted = Signal()
         m.d.sync += [self.finished.eq(0), panels.start.eq(0)]
-        m.d.comb += taken.eq(self.command.valid & self.command.ready)
-        m.d.sync += flying.eq(flying + taken - self.done)
+        m.d.comb += accepted.eq(self.command.valid & self.command.ready)
+        m.d.sync += in_flight.eq(in_flight + accepted - self.done)
         m.d.sync += last.eq(index + 1 == self.count)
         m.d.comb += lies_inside.eq((at >= self.base) & (at + COMMAND_BYTES <= self.limit))
         m.d.sync += inside.eq(lies_inside)
         m.d.comb += following.eq(state)
         m.d.sync += [
             state.eq(following),
-            asks.eq((following == State.REQUEST) & lies_inside),
+            requesting.eq((following == State.REQUEST) & lies_inside),
             offers.eq(following == State.OFFER),
         ]
         with m.Switch(state):
@@ -160,7 +160,7 @@ class CommandFetch(wiring.Component):
             with m.Case(State.IDLE):
                 with m.If(self.start & (self.error_code == 0)):
                     m.d.comb += following.eq(State.SEEK)
-                    m.d.sync += [index.eq(begin), flying.eq(0)]
+                    m.d.sync += [index.eq(begin), in_flight.eq(0)]
                     with m.If(none):
                         m.d.comb += code.eq(ErrorCode.ZERO_SIZE)
                     with m.Elif(self.address[: exact_log2(data_width // 8)].any()):
@@ -214,17 +214,17 @@ class CommandFetch(wiring.Component):
                 self._refuse(m, following, refusal, decoder)
             # Report the error when all earlier commands are done.
             with m.Case(State.REFUSED):
-                with m.If(flying == 0):
+                with m.If(in_flight == 0):
                     m.d.comb += code.eq(refusal)
             # Offer the command; the decoder's verdict is valid now.
             with m.Case(State.OFFER):
                 self._refuse(m, following, refusal, decoder)
-                with m.If(taken):
+                with m.If(accepted):
                     m.d.comb += following.eq(State.WAIT)
                     m.d.sync += index.eq(index + 1)
                     with m.If(last):
                         m.d.comb += following.eq(State.LAST)
-                    with m.Elif((flying == 0) | self.done):
+                    with m.Elif((in_flight == 0) | self.done):
                         m.d.comb += following.eq(State.REQUEST)
             # Two commands are in flight: wait for one to be done.
             with m.Case(State.WAIT):
@@ -232,41 +232,41 @@ class CommandFetch(wiring.Component):
                     m.d.comb += following.eq(State.REQUEST)
             # The last command is accepted: wait until all are done.
             with m.Case(State.LAST):
-                with m.If(self.done & (flying == 1)):
+                with m.If(self.done & (in_flight == 1)):
                     m.d.comb += following.eq(State.IDLE)
                     m.d.sync += self.finished.eq(1)
             if self.limits.has_vector:
                 # Wait until no command is in flight, then end the step.
                 with m.Case(State.NEXT):
-                    alone = (flying == 0) & ~decoder.wrong
+                    alone = (in_flight == 0) & ~decoder.wrong
                     self._next(m, following, index, alone, decoder.o.target)
                     self._refuse(m, following, refusal, decoder)
         m.d.comb += self.busy.eq(state != State.IDLE)
-        self._stop(m, following, index, flying, code)
+        self._stop(m, following, index, in_flight, code)
         return m
 
-    def _keep(self, m, decoder, beat, anew):
+    def _keep(self, m, decoder, beat, from_idle):
         """Keep the bits of the beats that the decoder examines."""
         payload, width = self.read.beats.payload, self.limits.data_width
         beats = 8 * COMMAND_BYTES // width
-        groups = told_apart(self.limits)
+        groups = bit_groups(self.limits)
         far = [group for group in groups if group[0] // width != group[-1] // width]
         over = data_register(len(far))  # OR of bits in several beats
         m.d.comb += [decoder.bits[group[0]].eq(bit) for group, bit in zip(far, over, strict=True)]
-        with m.If(anew):
+        with m.If(from_idle):
             m.d.sync += over.eq(0)
         for number in range(beats):
             near = [group for group in groups if group not in far and group[0] // width == number]
-            kept = data_register(len(near), name=f"kept{number}")
+            near_bits = data_register(len(near), name=f"near_bits{number}")
             m.d.comb += [
-                decoder.bits[group[0]].eq(bit) for group, bit in zip(near, kept, strict=True)
+                decoder.bits[group[0]].eq(bit) for group, bit in zip(near, near_bits, strict=True)
             ]
 
             def any_of(group, number=number):
                 return Cat(payload[at % width] for at in group if at // width == number).any()
 
             with m.If(self.read.beats.valid & self.read.beats.ready & (beat == number)):
-                m.d.sync += kept.eq(Cat(any_of(group) for group in near))
+                m.d.sync += near_bits.eq(Cat(any_of(group) for group in near))
                 m.d.sync += over.eq(over | Cat(any_of(group) for group in far))
 
     @staticmethod
@@ -293,12 +293,12 @@ class CommandFetch(wiring.Component):
                 m.d.comb += following.eq(State.IDLE)
                 m.d.sync += self.finished.eq(1)
 
-    def _stop(self, m, following, index, flying, code):
+    def _stop(self, m, following, index, in_flight, code):
         """Handle errors and ``clear``. Assignments of this method override the assignments of the
         states."""
         behind = Signal(signed(3))  # distance from ``index`` to the failed command
-        other = index[0] ^ flying[0] ^ self.fault_number  # 0: the oldest command failed
-        m.d.comb += behind.eq(flying - other)
+        other = index[0] ^ in_flight[0] ^ self.fault_number  # 0: the oldest command failed
+        m.d.comb += behind.eq(in_flight - other)
         with m.If(self.busy & (self.fault != 0)):
             m.d.comb += code.eq(self.fault)
         with m.If(code != 0):

@@ -14,7 +14,7 @@ from diastole_sim.spec.command_table import (
     opcodes_of,
 )
 from diastole_sim.spec.image import EXTENT_BITS
-from diastole_sim.spec.limits import CHOSEN_PLANES, Limits
+from diastole_sim.spec.limits import PLANE_CHOICES, Limits
 from diastole_sim.spec.operations import OPERATIONS
 
 
@@ -66,27 +66,27 @@ class Panels(wiring.Component):
         rooms = nests.forward.stream_blocks, nests.forward.held_blocks
         operands = self._lengths(m, nests)
         last = len(operands[0]) - 1
-        held = data_register()  # the current operand: 1 is the stationary operand
+        stationary = data_register()  # the current operand: 1 is the stationary operand
         at = data_register(range(last + 1))  # number of the current length
         loads = data_register()
         ended = Signal(init=1)
         step = data_register(max(len(step) for lengths in operands for _, step in lengths))
         left = data_register(signed(max(EXTENT_BITS, len(step)) + 2))  # negative rest of the length
         begins = data_register()  # ``left`` lacks 1
-        found = data_register(range(3 * max(rooms) + 1))
-        beyond = data_register()  # ``found`` exceeds the capacity, or did before
-        all_found = data_register()
-        factor = data_register(found.shape())  # found before this length
+        blocks = data_register(range(3 * max(rooms) + 1))
+        beyond = data_register()  # ``blocks`` exceeds the capacity, or did before
+        complete = data_register()
+        factor = data_register(blocks.shape())  # found before this length
         after = Signal.like(left)
-        m.d.sync += beyond.eq(beyond | (found > Mux(held, rooms[1], rooms[0])))
+        m.d.sync += beyond.eq(beyond | (blocks > Mux(stationary, rooms[1], rooms[0])))
         m.d.comb += [after.eq(left + step + begins), self.done.eq(ended & ~self.start)]
         # End: the count exceeds the capacity, or is complete.
-        with m.If(beyond | all_found):
+        with m.If(beyond | complete):
             m.d.sync += [ended.eq(1), self.fits.eq(~beyond)]
         # Load the next length.
         with m.Elif(loads):
-            m.d.sync += [loads.eq(0), begins.eq(1), factor.eq(found)]
-            with m.Switch(Cat(at, held)):
+            m.d.sync += [loads.eq(0), begins.eq(1), factor.eq(blocks)]
+            with m.Switch(Cat(at, stationary)):
                 for number, lengths in enumerate(operands):
                     for n, (size, each) in enumerate(lengths):
                         with m.Case(number << len(at) | n):
@@ -96,20 +96,20 @@ class Panels(wiring.Component):
         with m.Elif(begins | (left < 0)):
             m.d.sync += [left.eq(after), begins.eq(0)]
             with m.If(~begins):
-                m.d.sync += found.eq(found + factor)
+                m.d.sync += blocks.eq(blocks + factor)
         # Go on to the next length.
         with m.Elif(at != last):
             m.d.sync += [at.eq(at + 1), loads.eq(1)]
         # Go on to the stationary operand.
-        with m.Elif(~held & keeps[1]):
-            m.d.sync += [held.eq(1), at.eq(0), loads.eq(1)]
-            m.d.sync += found.eq(nests.forward.pass_blocks)
+        with m.Elif(~stationary & keeps[1]):
+            m.d.sync += [stationary.eq(1), at.eq(0), loads.eq(1)]
+            m.d.sync += blocks.eq(nests.forward.pass_blocks)
         with m.Else():
-            m.d.sync += all_found.eq(1)
+            m.d.sync += complete.eq(1)
         with m.If(self.start):
-            m.d.sync += [ended.eq(0), held.eq(~keeps[0]), at.eq(0), loads.eq(1)]
-            m.d.sync += [all_found.eq(0), beyond.eq(0)]
-            m.d.sync += found.eq(Mux(keeps[0], 1, nests.forward.pass_blocks))
+            m.d.sync += [ended.eq(0), stationary.eq(~keeps[0]), at.eq(0), loads.eq(1)]
+            m.d.sync += [complete.eq(0), beyond.eq(0)]
+            m.d.sync += blocks.eq(Mux(keeps[0], 1, nests.forward.pass_blocks))
         return m
 
     def _lengths(self, m, nests):
@@ -121,17 +121,19 @@ class Panels(wiring.Component):
         all_tiles = command.nest_outer
 
         def lengths(count, whole, size, blocks, planes):
-            found = [
+            nest_lengths = [
                 (own["chunk"], own["chunk_side"]),
                 (own[count], Const(1)),
                 (own["contraction"], own["chunk"] << low),
                 (Mux(whole, own[size], 0), own[blocks] << low),
             ]
-            return [*found, (own[planes], Const(1))] if self.limits.has_planes else found
+            return (
+                [*nest_lengths, (own[planes], Const(1))] if self.limits.has_planes else nest_lengths
+            )
 
         return (
             lengths("t", all_tiles, "streamed", "t", "streamed_planes"),
-            lengths("groups", ~all_tiles, "lanes", "lane_blocks", "held_planes"),
+            lengths("groups", ~all_tiles, "lanes", "lane_blocks", "stationary_planes"),
         )
 
     def _of_operation(self, m, nests):
@@ -152,27 +154,27 @@ class Panels(wiring.Component):
                     m.d.comb += [own[name].eq(each) for name, each in one.items()]
         return own
 
-    def _values(self, operation, taken):
+    def _values(self, operation, nest):
         """Return by name the lengths and sizes of one operation."""
         command = self.command
         (product,) = operation.products
 
-        def length(field, accepted):
-            given = command[f"nest_{field}"]
-            return Mux(given == 0, accepted[-1], given)[: accepted[-1].bit_length()]
+        def length(field, choices):
+            value = command[f"nest_{field}"]
+            return Mux(value == 0, choices[-1], value)[: choices[-1].bit_length()]
 
         sizes = zip(("streamed", "lanes", "contraction"), product.loops, strict=True)
         own = {name: command[axis] for name, axis in sizes}
         own |= {
-            "t": length("t", taken.t_blocks),
-            "groups": length("groups", taken.groups),
-            "chunk": length("chunk", taken.chunk),
-            "chunk_side": Const(taken.chunk_side),
+            "t": length("t", nest.t_blocks),
+            "groups": length("groups", nest.groups),
+            "chunk": length("chunk", nest.chunk),
+            "chunk_side": Const(nest.chunk_side),
         }
-        own["lane_blocks"] = times(own["groups"], taken.lane_side)
+        own["lane_blocks"] = times(own["groups"], nest.lane_side)
         if self.limits.has_planes:
-            own["streamed_planes"] = self._planes(product.streamed.tensor_class)
-            own["held_planes"] = self._planes(product.held.tensor_class)
+            own["streamed_planes"] = self._planes(product.streaming.tensor_class)
+            own["stationary_planes"] = self._planes(product.stationary.tensor_class)
         return own
 
     def _planes(self, tensor_class):
@@ -180,5 +182,5 @@ class Panels(wiring.Component):
         further = self.command[WIDTH_FIELDS[tensor_class]]
         if self.limits.has_choices:
             by_slot = self.command[SLOT_FIELDS[tensor_class]].any()
-            further = Mux(by_slot, max(CHOSEN_PLANES) - 1, further)
+            further = Mux(by_slot, max(PLANE_CHOICES) - 1, further)
         return further + 1

@@ -19,6 +19,6 @@ def of_vectors(m, cls: Value, sizes: ConverterSizes, values, name: str) -> Value
     """Return :func:`by_class` for classes with vector groups; any value for a class without vector
     groups."""
     values = list(values)
-    known = min(value for value, vectors in zip(values, sizes.vectors, strict=True) if vectors)
+    smallest = min(value for value, vectors in zip(values, sizes.vectors, strict=True) if vectors)
     pairs = zip(values, sizes.vectors, strict=True)
-    return by_class(m, cls, [value if vectors else known for value, vectors in pairs], name)
+    return by_class(m, cls, [value if vectors else smallest for value, vectors in pairs], name)

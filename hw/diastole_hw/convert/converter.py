@@ -9,25 +9,25 @@ from diastole_hw.bus.gathered_writes import DEPTH
 from diastole_hw.bus.services import ReadSignature, WriteSignature
 from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.converter_control import ConverterControl, convert_layout
+from diastole_hw.convert.image.copy_arbiter import CopyArbiter
 from diastole_hw.convert.image.exponents import ExponentField
 from diastole_hw.convert.image.image_maxima import MAX_COL_BLOCKS
 from diastole_hw.convert.image.image_writer import ImageWriter
 from diastole_hw.convert.image.pack import Packer, PlanePacker
 from diastole_hw.convert.image.reorder import Reorder
-from diastole_hw.convert.image.turned import TurnedReorder
-from diastole_hw.convert.image.turns import CopyTurns
-from diastole_hw.convert.intake.feed import Feed, fed_row_layout
+from diastole_hw.convert.image.transposed_reorder import TransposedReorder
 from diastole_hw.convert.intake.intake import Intake
 from diastole_hw.convert.intake.read_requests import ReadRequests
 from diastole_hw.convert.intake.tensor_walk import TensorWalk
 from diastole_hw.convert.intake.tile_index import TileIndex
-from diastole_hw.convert.lanes.gather import Gather, squares_layout
+from diastole_hw.convert.intake.word_assembler import WordAssembler, block_row_layout
 from diastole_hw.convert.lanes.monitor import Monitor
 from diastole_hw.convert.lanes.quantise import MONITORED
 from diastole_hw.convert.lanes.reduction import Largest
 from diastole_hw.convert.lanes.scale import tensor_scale
 from diastole_hw.convert.lanes.tile_quantiser import TileQuantiser
-from diastole_hw.convert.tile_layouts import asked_layout, waiting_tile_layout
+from diastole_hw.convert.lanes.unit_reduction import UnitReduction, squares_layout
+from diastole_hw.convert.tile_layouts import requested_layout, waiting_tile_layout
 from diastole_hw.convert.tile_order import cut_layout
 from diastole_hw.data_registers import data_register
 from diastole_hw.memory.ram import Ram
@@ -45,8 +45,8 @@ class Converter(wiring.Component):
     """Quantise a float32 tensor by the rules of its class, and find its maxima. With vector groups,
     quantise both the tensor and its transpose.
 
-    The tensor lies in memory. With ``fed``, a chain (a program of the vector unit that processes a
-    product's output) may stream the tensor instead: the images have the same bits.
+    The tensor lies in memory. With ``streamed``, a chain (a program of the vector unit that
+    processes a product's output) may stream the tensor instead: the images have the same bits.
 
     Numbers: as ``diastole_sim.golden.convert``; random bits: as ``hw/diastole_hw/random``; memory
     image: as in ``diastole_sim.spec.image``. A tensor is read once, or twice if its scale follows
@@ -59,8 +59,9 @@ class Converter(wiring.Component):
     the class have two scales to choose from. Padding to blocks takes time in the lanes as elements
     do, but is not read. Blocks outside the tensor only take the time to write their beats. If the
     scale follows from the tensor, a first reading of the tensor precedes all tiles. Streamed rows
-    are accepted as :class:`diastole_hw.convert.intake.feed.Feed` describes, at most a word per
-    cycle, while the buffer has free space. Rows outside the tensor are accepted and dropped.
+    are accepted as :class:`diastole_hw.convert.intake.word_assembler.WordAssembler` describes, at
+    most a word per cycle, while the buffer has free space. Rows outside the tensor are accepted and
+    dropped.
 
     Parameters
     ----------
@@ -69,19 +70,19 @@ class Converter(wiring.Component):
         width of the bus.
     max_col_blocks : int
         Most columns of blocks of a tensor (1 to 65536).
-    fed : bool
+    streamed : bool
         True if chains may stream tensors.
-    kept_rows : int
+    stored_rows : int
         Most rows of blocks whose maxima wait, if chains may stream tensors in patches, as in
         :class:`diastole_hw.convert.image.image_maxima.ImageMaxima`.
 
     Members
     -------
-    control : In(ConverterControl(planes=sizes.planar, fed=fed))
-    rows : In(stream of :func:`fed_row_layout`)
-        Present with ``fed``: the blocks of a tensor. Rows of blocks come from the top, blocks of a
-        row from the left, and a block with all its rows. Or patches come one after the other, with
-        their blocks in this order. Values outside the tensor are arbitrary.
+    control : In(ConverterControl(planes=sizes.planar, streamed=streamed))
+    rows : In(stream of :func:`block_row_layout`)
+        Present with ``streamed``: the blocks of a tensor. Rows of blocks come from the top, blocks
+        of a row from the left, and a block with all its rows. Or patches come one after the other,
+        with their blocks in this order. Values outside the tensor are arbitrary.
     seed : In(32)
         Must not change while busy; not checked.
     busy : Out(1)
@@ -104,17 +105,17 @@ class Converter(wiring.Component):
         sizes: ConverterSizes,
         *,
         max_col_blocks: int,
-        fed: bool = False,
-        kept_rows: int = 0,
+        streamed: bool = False,
+        stored_rows: int = 0,
     ):
         require_int("max_col_blocks", max_col_blocks, 1, MAX_COL_BLOCKS)
-        self.max_col_blocks, self.fed, self.kept_rows = max_col_blocks, fed, kept_rows
+        self.max_col_blocks, self.streamed, self.stored_rows = max_col_blocks, streamed, stored_rows
         self.sizes = sizes
-        rows = stream.Signature(fed_row_layout(sizes.numerics.block))
+        rows = stream.Signature(block_row_layout(sizes.numerics.block))
         super().__init__(
-            ({"rows": In(rows)} if fed else {})
+            ({"rows": In(rows)} if streamed else {})
             | {
-                "control": In(ConverterControl(planes=sizes.planar, fed=fed)),
+                "control": In(ConverterControl(planes=sizes.planar, streamed=streamed)),
                 "seed": In(32),
                 "busy": Out(1),
                 "saturated": Out(range(self.sizes.stored_at_once + 1)),
@@ -127,7 +128,7 @@ class Converter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        job = data_register(convert_layout(planes=self.sizes.planar, fed=self.fed))
+        job = data_register(convert_layout(planes=self.sizes.planar, streamed=self.streamed))
         begin = Signal()  # the first reading of the tensor begins
         start = Signal()  # the reading for the images begins
         scan = Signal()  # the current reading only finds the scale
@@ -142,15 +143,15 @@ class Converter(wiring.Component):
             m.d.sync += scan.eq(self._scans(m))
         with m.If(self.control.done):
             m.d.sync += self.busy.eq(0)
-        intake, feeds = self._read(m, job, begin, start, scan)
+        intake, streaming = self._read(m, job, begin, start, scan)
         self._start(m, job, intake, begin, start, scan)
         quantiser = self._quantise(m, job, start, intake)
         if self.sizes.numerics.draws_by_rows:
             m.d.comb += [quantiser.start.eq(start), quantiser.rows.eq(job.rows)]
-        self._write(m, job, start, quantiser, feeds)
+        self._write(m, job, start, quantiser, streaming)
         self._report(m, quantiser, intake, start)
         # Only the exponents of a group may pause: the elements are ready when the exponents are.
-        slow = (min(beats, DEPTH) for beats in self.sizes.of_classes(self.sizes.exponent_beats))
+        slow = (min(beats, DEPTH) for beats in self.sizes.by_class(self.sizes.exponent_beats))
         m.d.comb += self.slow.eq(by_class(m, job.cls, slow, "slow_beats"))
         return m
 
@@ -177,10 +178,10 @@ class Converter(wiring.Component):
 
     def _read(self, m, job, begin, start, scan):
         """Visit the tiles, request their data and write the data into the buffer."""
-        m.submodules.walk = walk = TensorWalk(self.sizes, in_patches=bool(self.kept_rows))
+        m.submodules.walk = walk = TensorWalk(self.sizes, in_patches=bool(self.stored_rows))
         m.submodules.requests = requests = ReadRequests(self.sizes)
-        m.submodules.intake = intake = Intake(self.sizes, fed=self.fed)
-        to_request = StreamFifo(shape=asked_layout(self.sizes), depth=_TO_REQUEST)
+        m.submodules.intake = intake = Intake(self.sizes, streamed=self.streamed)
+        to_request = StreamFifo(shape=requested_layout(self.sizes), depth=_TO_REQUEST)
         to_read = StreamFifo(shape=self._waiting_tile, depth=self.sizes.tiles_ahead)
         m.submodules.to_request = to_request
         m.submodules.to_read = to_read
@@ -195,7 +196,7 @@ class Converter(wiring.Component):
             walk.cols.eq(job.cols),
             walk.source.eq(job.source),
             walk.pitch.eq(pitch),
-            *([walk.cut.eq(self._tiles_of(m, job, "read"))] if self.kept_rows else []),
+            *([walk.cut.eq(self._tiles_of(m, job, "read"))] if self.stored_rows else []),
             requests.cls.eq(job.cls),
             requests.pitch.eq(pitch),
             intake.restart.eq(begin),
@@ -203,7 +204,7 @@ class Converter(wiring.Component):
             intake.cls.eq(job.cls),
             intake.scale.eq(job.scale),
         ]
-        if any(self.sizes.draws_at_intake):
+        if any(self.sizes.folds_by_draws):
             m.d.comb += [
                 intake.cols.eq(job.cols),
                 intake.seed.eq(self.seed),
@@ -213,39 +214,39 @@ class Converter(wiring.Component):
             if self.sizes.numerics.draws_by_rows:
                 m.d.comb += [intake.start.eq(start), intake.rows.eq(job.rows)]
         fork(m, walk.o, to_request.i, to_read.i)
-        feeds = None
-        if self.fed:
-            feeds = self._feed(m, job, start, intake, to_request.o, requests.i)
+        streaming = None
+        if self.streamed:
+            streaming = self._stream_rows(m, job, start, intake, to_request.o, requests.i)
         else:
             connect(m, to_request.o, requests.i)
         connect(m, requests.o, flipped(self.read.requests))
-        indexed = any(self.sizes.draws_at_intake)
+        indexed = any(self.sizes.folds_by_draws)
         self._tile(m, job, walk.start, to_read.o, intake.tile, "read", indexed=indexed)
         connect(m, flipped(self.read.beats), intake.data)
-        return intake, feeds
+        return intake, streaming
 
     @property
     def _waiting_tile(self):
-        return waiting_tile_layout(self.sizes, in_patches=bool(self.kept_rows))
+        return waiting_tile_layout(self.sizes, in_patches=bool(self.stored_rows))
 
-    def _tile(self, m, job, start, waiting, taken, name, *, indexed):
-        """Pass tiles from the queue ``waiting`` to ``taken``. If ``indexed``, add the index of the
-        tile, unless the queue carries the index."""
+    def _tile(self, m, job, start, waiting, accepted, name, *, indexed):
+        """Pass tiles from the queue ``waiting`` to ``accepted``. If ``indexed``, add the index of
+        the tile, unless the queue carries the index."""
         m.d.comb += [
-            taken.valid.eq(waiting.valid),
-            waiting.ready.eq(taken.ready),
-            *(taken.p[each].eq(waiting.p[each]) for each in waiting.p.shape().members),
+            accepted.valid.eq(waiting.valid),
+            waiting.ready.eq(accepted.ready),
+            *(accepted.p[each].eq(waiting.p[each]) for each in waiting.p.shape().members),
         ]
-        if self.kept_rows or not indexed:
+        if self.stored_rows or not indexed:
             return
         m.submodules[f"index_{name}"] = unit = TileIndex(self.sizes)
         m.d.comb += [
             unit.start.eq(start),
             unit.cls.eq(job.cls),
             unit.cols.eq(job.cols),
-            unit.leaves.eq(taken.valid & taken.ready),
+            unit.leaves.eq(accepted.valid & accepted.ready),
             unit.last_col.eq(waiting.p.last_col),
-            taken.p.index.eq(unit.index),
+            accepted.p.index.eq(unit.index),
         ]
 
     def _tiles_of(self, m, job, name):
@@ -254,52 +255,52 @@ class Converter(wiring.Component):
         cut = Signal(cut_layout(), name=f"{name}_cut")
         m.d.comb += [cut.cut.eq(job.cut.cut), cut.by_columns.eq(job.cut.by_columns)]
         for length, of_tile in (("high", sizes.tile_rows), ("wide", sizes.tile_cols)):
-            counts = [side // sizes.block for side in sizes.of_classes(of_tile)]
+            counts = [side // sizes.block for side in sizes.by_class(of_tile)]
             less_1 = by_class(m, job.cls, [count - 1 for count in counts], f"{name}_{length}_rest")
             shift = by_class(m, job.cls, map(exact_log2, counts), f"{name}_{length}_shift")
             m.d.comb += cut[length].eq((job.cut[length] + less_1) >> shift)
         return cut
 
-    def _feed(self, m, job, start, intake, asked, requests):
+    def _stream_rows(self, m, job, start, intake, requested, requests):
         """Stream the rows of a chain into the intake; no data are requested from memory meanwhile.
         Return whether the chain has more rows to send."""
-        m.submodules.feed = feed = Feed(self.sizes)
-        connect(m, flipped(self.rows), feed.i)
-        connect(m, feed.o, intake.words)
+        m.submodules.word_assembler = assembler = WordAssembler(self.sizes)
+        connect(m, flipped(self.rows), assembler.i)
+        connect(m, assembler.o, intake.words)
         m.d.comb += [
-            feed.start.eq(start & job.fed),
-            feed.rows.eq(job.rows),
-            feed.cols.eq(job.cols),
-            *([feed.cut.eq(job.cut)] if self.kept_rows else []),
-            intake.by_blocks.eq(job.fed),
-            requests.payload.eq(asked.payload),
-            requests.valid.eq(asked.valid & ~job.fed),
-            asked.ready.eq(requests.ready | job.fed),
+            assembler.start.eq(start & job.streamed),
+            assembler.rows.eq(job.rows),
+            assembler.cols.eq(job.cols),
+            *([assembler.cut.eq(job.cut)] if self.stored_rows else []),
+            intake.by_blocks.eq(job.streamed),
+            requests.payload.eq(requested.payload),
+            requests.valid.eq(requested.valid & ~job.streamed),
+            requested.ready.eq(requests.ready | job.streamed),
         ]
-        return feed.busy
+        return assembler.busy
 
     def _quantise(self, m, job, start, intake):
         """Connect the buffer, the measurement of tiles in the buffer, and the passes over the
         tiles."""
         sizes = self.sizes
         largest = Largest(bits=sizes.measured_bits)
-        keys = {"halves": sizes.halves, "by_blocks": self.fed}
-        m.submodules.gather = gather = Gather(self.sizes, reduction=largest, **keys)
+        keys = {"halves": sizes.buffered_tiles, "by_blocks": self.streamed}
+        m.submodules.gather = gather = UnitReduction(self.sizes, reduction=largest, **keys)
         m.submodules.quantiser = quantiser = TileQuantiser(self.sizes)
-        tiles = StreamFifo(shape=self._waiting_tile, depth=max(2, sizes.halves))
-        pieces = max(2, sizes.halves * sizes.most_pieces)
+        tiles = StreamFifo(shape=self._waiting_tile, depth=max(2, sizes.buffered_tiles))
+        pieces = max(2, sizes.buffered_tiles * sizes.max_pieces)
         squares = StreamFifo(shape=squares_layout(sizes), depth=pieces)
         m.submodules.tiles = tiles
         m.submodules.squares = squares
-        buffer = Ram(width=32 * sizes.lanes, depth=max(2, sizes.halves * sizes.tile_words))
+        buffer = Ram(width=32 * sizes.lanes, depth=max(2, sizes.buffered_tiles * sizes.tile_words))
         m.submodules.buffer = buffer
         # The queues only hold tiles, or pieces of tiles, that are in the buffer.
-        m.d.sync += Assert(~intake.taken.valid | tiles.i.ready, "no room for a tile")
+        m.d.sync += Assert(~intake.loaded.valid | tiles.i.ready, "no room for a tile")
         m.d.sync += Assert(~gather.done | squares.i.ready, "no room for a piece's squares")
         m.d.comb += [
-            tiles.i.valid.eq(intake.taken.valid),
-            intake.taken.ready.eq(tiles.i.ready),
-            *(tiles.i.p[each].eq(intake.taken.p[each]) for each in tiles.i.p.shape().members),
+            tiles.i.valid.eq(intake.loaded.valid),
+            intake.loaded.ready.eq(tiles.i.ready),
+            *(tiles.i.p[each].eq(intake.loaded.p[each]) for each in tiles.i.p.shape().members),
         ]
         indexed = any(sizes.draws)
         self._tile(m, job, start, tiles.o, quantiser.tile, "quantised", indexed=indexed)
@@ -342,11 +343,11 @@ class Converter(wiring.Component):
             ]
         return quantiser
 
-    def _write(self, m, job, start, quantiser, feeds):
-        """Order, pack and write the elements from the lanes. ``feeds``: rows are still to come;
-        None without ``fed``."""
+    def _write(self, m, job, start, quantiser, streaming):
+        """Order, pack and write the elements from the lanes. ``streaming``: rows are still to come;
+        None without ``streamed``."""
         sizes = self.sizes
-        most = {"max_col_blocks": self.max_col_blocks, "kept_rows": self.kept_rows}
+        most = {"max_col_blocks": self.max_col_blocks, "stored_rows": self.stored_rows}
         m.submodules.writer = writer = ImageWriter(self.sizes, **most)
         reorder, field = Reorder(self.sizes), ExponentField(self.sizes, copy=0)
         m.submodules.reorder = reorder
@@ -354,31 +355,31 @@ class Converter(wiring.Component):
         packed = self._pack(m, job, quantiser, quantiser.first, reorder, field, "")
         group, exponents = quantiser.first.group, field.o
         if sizes.two_copies:
-            reorder, field = TurnedReorder(self.sizes), ExponentField(self.sizes, copy=1)
-            turns = CopyTurns(self.sizes)
+            reorder, field = TransposedReorder(self.sizes), ExponentField(self.sizes, copy=1)
+            arbiter = CopyArbiter(self.sizes)
             m.submodules.reorder_t = reorder
             m.submodules.field_t = field
-            m.submodules.turns = turns
-            turned = self._pack(m, job, quantiser, quantiser.second, reorder, field, "_t")
-            connect(m, group, turns.first.group)
-            connect(m, exponents, turns.first.exponents)
-            connect(m, packed, turns.first.elements)
-            connect(m, quantiser.second.group, turns.second.group)
-            connect(m, field.o, turns.second.exponents)
-            connect(m, turned, turns.second.elements)
-            group, exponents, packed = turns.o.group, turns.o.exponents, turns.o.elements
+            m.submodules.arbiter = arbiter
+            transposed = self._pack(m, job, quantiser, quantiser.second, reorder, field, "_t")
+            connect(m, group, arbiter.first.group)
+            connect(m, exponents, arbiter.first.exponents)
+            connect(m, packed, arbiter.first.elements)
+            connect(m, quantiser.second.group, arbiter.second.group)
+            connect(m, field.o, arbiter.second.exponents)
+            connect(m, transposed, arbiter.second.elements)
+            group, exponents, packed = arbiter.o.group, arbiter.o.exponents, arbiter.o.elements
             m.d.comb += [
                 reorder.write_at.eq(quantiser.write_at),
                 quantiser.second.freed.eq(reorder.freed),
-                quantiser.first.freed.eq(turns.freed),
+                quantiser.first.freed.eq(arbiter.freed),
             ]
         else:
             # Elements wait for the last exponent of their group. The unit holds two groups.
-            beats = 2 * max(sizes.of_classes(sizes.element_beats))
-            m.submodules.packed = kept = StreamFifo(shape=packed.p.shape(), depth=beats)
-            m.d.sync += Assert(~packed.valid | kept.i.ready, "no room for a beat")
-            connect(m, packed, kept.i)
-            packed = kept.o
+            beats = 2 * max(sizes.by_class(sizes.element_beats))
+            m.submodules.packed = queue = StreamFifo(shape=packed.p.shape(), depth=beats)
+            m.d.sync += Assert(~packed.valid | queue.i.ready, "no room for a beat")
+            connect(m, packed, queue.i)
+            packed = queue.o
             left = packed.valid & packed.ready & packed.p.last
             m.d.comb += quantiser.first.freed.eq(left)
         connect(m, group, writer.group)
@@ -397,19 +398,19 @@ class Converter(wiring.Component):
             writer.destination.eq(job.destination),
             writer.destination_t.eq(job.destination_t),
             writer.scale.eq(job.scale),
-            *([writer.cut.eq(self._tiles_of(m, job, "written"))] if self.kept_rows else []),
+            *([writer.cut.eq(self._tiles_of(m, job, "written"))] if self.stored_rows else []),
             writer.planes.eq(job.planes),
-            self.control.done.eq(self._done(m, writer, feeds)),
+            self.control.done.eq(self._done(m, writer, streaming)),
         ]
 
-    def _done(self, m, writer, feeds):
+    def _done(self, m, writer, streaming):
         """Return whether all is written. Rows below a tensor may come later, and belong to the
         tensor."""
-        if feeds is None:
+        if streaming is None:
             return writer.done
         written = Signal()
-        done = (writer.done | written) & ~feeds
-        m.d.sync += written.eq((writer.done | written) & feeds)
+        done = (writer.done | written) & ~streaming
+        m.d.sync += written.eq((writer.done | written) & streaming)
         return done
 
     def _pack(self, m, job, quantiser, port, reorder, field, suffix):
@@ -418,7 +419,7 @@ class Converter(wiring.Component):
         sizes = self.sizes
         keys = {"lanes": sizes.lanes, "data_width": sizes.data_width}
         if sizes.planar:
-            packer = PlanePacker(planes=sizes.most_planes, **keys)
+            packer = PlanePacker(planes=sizes.max_planes, **keys)
         else:
             packer = Packer(element_bits=sizes.element_bits, **keys)
         m.submodules[f"packer{suffix}"] = packer

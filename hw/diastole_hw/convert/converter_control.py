@@ -23,22 +23,22 @@ CONVERT = data.StructLayout(
 )
 
 
-def convert_layout(*, planes: bool = False, fed: bool = False) -> data.StructLayout:
+def convert_layout(*, planes: bool = False, streamed: bool = False) -> data.StructLayout:
     """Return the layout of a command. With ``planes``, a command has the number of planes of a
-    stored copy, less 1. With ``fed``, a command says whether a chain streams the floats, and into
-    which patches the tensor is cut, in blocks."""
+    stored copy, less 1. With ``streamed``, a command says whether a chain streams the floats, and
+    into which patches the tensor is cut, in blocks."""
     return data.StructLayout(
         CONVERT.members
         | {"planes": unsigned(2 if planes else 0)}
-        | ({"fed": unsigned(1), "cut": cut_layout()} if fed else {})
+        | ({"streamed": unsigned(1), "cut": cut_layout()} if streamed else {})
     )
 
 
 class ConverterControl(wiring.Signature):
     """Carry commands to a converter and results back, seen from the unit that sends the commands.
 
-    Parameters: ``planes``, true if a class has the format ``fast``; ``fed``, true if a chain may
-    stream tensors.
+    Parameters: ``planes``, true if a class has the format ``fast``; ``streamed``, true if a chain
+    may stream tensors.
 
     Members
     -------
@@ -47,12 +47,12 @@ class ConverterControl(wiring.Signature):
         ``block * max_col_blocks``. Source and destinations are aligned to beats; ``destination_t``
         is the address of the transpose's image, if the class has such an image. ``scale``: 0 if the
         tensor's scale follows from its data; else e + 127 of the tensor's top binade, or T + 138 of
-        NVFP4; ignored in classes without a tensor scale. ``fed``: only where
-        :meth:`diastole_sim.spec.sizes.converter_sizes.ConverterSizes.can_feed` allows; ``source``
-        is ignored then. ``cut``: 0 unless ``fed``; else a cut that
-        :meth:`diastole_sim.spec.patches.PatchLimits.takes` allows. Not checked.
+        NVFP4; ignored in classes without a tensor scale. ``streamed``: only where
+        :meth:`diastole_sim.spec.sizes.converter_sizes.ConverterSizes.accepts_chain` allows;
+        ``source`` is ignored then. ``cut``: 0 unless ``streamed``; else a cut that
+        :meth:`diastole_sim.spec.patches.PatchLimits.accepts` allows. Not checked.
     done : In(1)
-        A pulse when the writer of the bus accepts the last beat and, with ``fed``, the last
+        A pulse when the writer of the bus accepts the last beat and, with ``streamed``, the last
         streamed row has been accepted. The last beat is not yet in memory then.
     nan, inf : In(1)
         The tensor of the last command has a NaN, an Inf. Valid from ``done`` to the next command,
@@ -65,12 +65,12 @@ class ConverterControl(wiring.Signature):
         with ``planes``.
     """
 
-    def __init__(self, *, planes: bool = False, fed: bool = False):
+    def __init__(self, *, planes: bool = False, streamed: bool = False):
         monitor = dict.fromkeys(("improvement_num", "improvement_den"), In(32)) if planes else {}
         super().__init__(
             monitor
             | {
-                "command": Out(stream.Signature(convert_layout(planes=planes, fed=fed))),
+                "command": Out(stream.Signature(convert_layout(planes=planes, streamed=streamed))),
                 "done": In(1),
                 "nan": In(1),
                 "inf": In(1),

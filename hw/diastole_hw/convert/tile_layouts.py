@@ -32,7 +32,7 @@ def walked_layout(sizes: ConverterSizes) -> data.StructLayout:
     )
 
 
-def asked_layout(sizes: ConverterSizes) -> data.StructLayout:
+def requested_layout(sizes: ConverterSizes) -> data.StructLayout:
     """Return the layout of a tile's fields that a request for the data needs."""
     members = walked_layout(sizes).members
     return data.StructLayout({name: members[name] for name in ("address", "rows", "cols")})
@@ -48,8 +48,8 @@ def waiting_tile_layout(sizes: ConverterSizes, *, in_patches: bool) -> data.Stru
     """Return the layout of a tile in a queue. The index is present only if tensors may come in
     patches."""
     members = tile_layout(sizes).members.items()
-    kept = {name: shape for name, shape in members if in_patches or name != "index"}
-    return data.StructLayout(kept)
+    fields = {name: shape for name, shape in members if in_patches or name != "index"}
+    return data.StructLayout(fields)
 
 
 def word_layout(sizes: ConverterSizes) -> data.StructLayout:
@@ -59,6 +59,6 @@ def word_layout(sizes: ConverterSizes) -> data.StructLayout:
         {
             "word": range(sizes.tile_row_words),
             "row": range(sizes.max_tile_rows),
-            "half": unsigned(sizes.half_bits),
+            "half": unsigned(sizes.tile_number_bits),
         }
     )

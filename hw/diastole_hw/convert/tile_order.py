@@ -16,10 +16,10 @@ from diastole_hw.transfer.address import whole_beats
 
 LENGTH_BITS = 16
 """Bits of a length in blocks or tiles, as in the loops of products."""
-BESIDE, BACK, ACROSS, DOWN = range(4)
-"""Moves to the next tile. ``BESIDE``: to the tile on the right. ``BACK``: to the left end of the
-patch, one row of tiles lower. ``ACROSS``: to the top of the patch on the right. ``DOWN``: to the
-left end of the tensor, below the patch."""
+RIGHT, NEXT_LINE, ACROSS, DOWN = range(4)
+"""Moves to the next tile. ``RIGHT``: to the tile on the right. ``NEXT_LINE``: to the left end of
+the patch, one row of tiles lower. ``ACROSS``: to the top of the patch on the right. ``DOWN``: to
+the left end of the tensor, below the patch."""
 
 
 def cut_layout() -> data.StructLayout:
@@ -36,7 +36,7 @@ def cut_layout() -> data.StructLayout:
 @dataclass(frozen=True)
 class Numbers:
     """Describe numbers of tiles, modulo the width of ``origin``. The tensor's first tile has
-    ``origin``. The tile on the right has ``beside`` more, and the tile below has ``below`` more.
+    ``origin``. The tile on the right has ``right`` more, and the tile below has ``below`` more.
 
     The remaining fields save gates if tiles come row by row, and change no number. ``after``:
     number of the tile on the right of the current tile, if a unit has the number anyway. ``lower``:
@@ -46,7 +46,7 @@ class Numbers:
     """
 
     origin: Value
-    beside: ValueLike
+    right: ValueLike
     below: ValueLike
     after: Value | None = None
     lower: Value | None = None
@@ -65,12 +65,12 @@ class TileOrder(wiring.Component):
         The current tile is the tensor's first from the next cycle on.
     cut : In(:func:`cut_layout`)
         Must hold from ``start`` to the last tile.
-    taken : In(1)
+    advance : In(1)
         Go on to the next tile.
     last_row, last_col : In(1)
         The current tile is in the last row, the last column of tiles of the tensor.
     move : Out(2)
-        ``BESIDE``, ``BACK``, ``ACROSS`` or ``DOWN``; arbitrary after the tensor's last tile.
+        ``RIGHT``, ``NEXT_LINE``, ``ACROSS`` or ``DOWN``; arbitrary after the tensor's last tile.
     opens : Out(1)
         The tile on the right begins the next patch, and is the target of a later ``ACROSS``.
     leftmost : Out(1)
@@ -81,7 +81,7 @@ class TileOrder(wiring.Component):
 
     start: Signal
     cut: data.View
-    taken: Signal
+    advance: Signal
     last_row: Signal
     last_col: Signal
     move: Signal
@@ -91,7 +91,7 @@ class TileOrder(wiring.Component):
     first_col: Signal
 
     def __init__(self):
-        inputs = dict.fromkeys(("start", "taken", "last_row", "last_col"), In(1))
+        inputs = dict.fromkeys(("start", "advance", "last_row", "last_col"), In(1))
         outputs = dict.fromkeys(("opens", "leftmost", "first_row", "first_col"), Out(1))
         super().__init__(inputs | outputs | {"cut": In(cut_layout()), "move": Out(2)})
 
@@ -117,14 +117,14 @@ class TileOrder(wiring.Component):
             self.opens.eq(line_ends & (row == 0) & (topmost | ~cut.by_columns)),
         ]
         with m.If(~line_ends):
-            m.d.comb += self.move.eq(BESIDE)
+            m.d.comb += self.move.eq(RIGHT)
         with m.Elif(~patch_ends):
-            m.d.comb += self.move.eq(BACK)
+            m.d.comb += self.move.eq(NEXT_LINE)
         with m.Elif(cut.by_columns):
-            m.d.comb += self.move.eq(Mux(ends_way, ACROSS, BACK))
+            m.d.comb += self.move.eq(Mux(ends_way, ACROSS, NEXT_LINE))
         with m.Else():
             m.d.comb += self.move.eq(Mux(ends_way, DOWN, ACROSS))
-        with m.If(self.taken):
+        with m.If(self.advance):
             m.d.sync += column.eq(Mux(line_ends, 0, column + 1))
             with m.If(line_ends):
                 m.d.sync += row.eq(Mux(patch_ends, 0, row + 1))
@@ -139,7 +139,7 @@ class TileOrder(wiring.Component):
 
     def follow(self, m: Module, numbers: Numbers, name: str) -> tuple[Signal, Value]:
         """Return the number of the current tile, and the number of the next tile."""
-        origin, beside, below = numbers.origin, numbers.beside, numbers.below
+        origin, right, below = numbers.origin, numbers.right, numbers.below
         bits = len(Value.cast(origin))
         here, left, across, down = (
             data_register(bits, name=f"{name}_{part}")
@@ -150,15 +150,15 @@ class TileOrder(wiring.Component):
         )
         lower = Signal(bits, name=f"{name}_lower")
         m.d.comb += [
-            after.eq(here + beside),
+            after.eq(here + right),
             back.eq(left + below),
             opened.eq(Mux(self.opens, after, across)),
             lower.eq(Mux(self.leftmost, back, down)),
             following.eq(Array([after, back, opened, lower])[self.move]),
         ]
-        with m.If(self.taken):
+        with m.If(self.advance):
             m.d.sync += [here.eq(following), across.eq(opened), down.eq(lower)]
-            with m.If(self.move != BESIDE):
+            with m.If(self.move != RIGHT):
                 m.d.sync += left.eq(following)
         with m.If(self.start):
             m.d.sync += [here.eq(origin), left.eq(origin)]
@@ -171,22 +171,22 @@ class LineOrder:
 
     Parameters
     ----------
-    start, taken, last_row, last_col : Value
+    start, advance, last_row, last_col : Value
         Inputs as the members of :class:`TileOrder`.
     """
 
-    def __init__(self, *, start: Value, taken: Value, last_row: Value, last_col: Value):
-        self.start, self.taken = start, taken
+    def __init__(self, *, start: Value, advance: Value, last_row: Value, last_col: Value):
+        self.start, self.advance = start, advance
         self.last_row, self.last_col = last_row, last_col
 
     def follow(self, m: Module, numbers: Numbers, name: str) -> tuple[Signal, Value]:
         """Return the numbers of the current and the next tile, as :meth:`TileOrder.follow`;
         ``origin`` must hold from ``start`` on."""
-        origin, beside, below = numbers.origin, numbers.beside, numbers.below
+        origin, right, below = numbers.origin, numbers.right, numbers.below
         after, lower, unit = numbers.after, numbers.lower, numbers.unit
         bits = len(Value.cast(origin))
         here = data_register(bits, name=f"{name}_here")
-        kept = [here]  # the last entry is the number of the first tile of the row of tiles
+        registers = [here]  # the last entry is the number of the first tile of the row of tiles
 
         def once(value: Value, what: str) -> Signal:
             signal = Signal(bits, name=f"{name}_{what}")
@@ -194,31 +194,31 @@ class LineOrder:
             return signal
 
         if after is None:
-            after = here if _is_zero(beside) else once(here + beside, "after")
+            after = here if _is_zero(right) else once(here + right, "after")
         if numbers.dense:
             lower = after
         elif lower is None and _is_zero(below):
             lower = origin
         elif lower is None:
-            if not _is_zero(beside):
-                kept.append(data_register(bits, name=f"{name}_left"))
-            lower = once(kept[-1] + below, "lower")
+            if not _is_zero(right):
+                registers.append(data_register(bits, name=f"{name}_left"))
+            lower = once(registers[-1] + below, "lower")
         # Few synthesisers see that a multiplexer between a register and itself is an enable.
-        with m.If(self.taken):
+        with m.If(self.advance):
             if after is not here:
                 m.d.sync += here.eq(whole_beats(after, unit))
             if lower is not after:
                 with m.If(self.last_col):
-                    m.d.sync += [each.eq(whole_beats(lower, unit)) for each in kept]
+                    m.d.sync += [each.eq(whole_beats(lower, unit)) for each in registers]
         with m.If(self.start):
-            m.d.sync += [each.eq(whole_beats(origin, unit)) for each in kept]
+            m.d.sync += [each.eq(whole_beats(origin, unit)) for each in registers]
         return here, Value.cast(Mux(self.last_col, lower, after)[:bits])
 
     def firsts(self, m: Module) -> tuple[Signal, Signal]:
         """Return whether the current tile is in the first row, and in the first column, of the
         tensor."""
         first_row, first_col = data_register(name="first_row"), data_register(name="first_col")
-        with m.If(self.taken):
+        with m.If(self.advance):
             m.d.sync += first_col.eq(self.last_col)
             with m.If(self.last_col):
                 m.d.sync += first_row.eq(0)
@@ -237,12 +237,12 @@ def make_tile_order(
     """Return the order of a tensor's tiles: by patches of ``cut``, or row by row if ``cut`` is
     None.
 
-    ``members``: ``start``, ``taken``, ``last_row`` and ``last_col`` of :class:`TileOrder`.
+    ``members``: ``start``, ``advance``, ``last_row`` and ``last_col`` of :class:`TileOrder`.
     """
     if cut is None:
-        taken = Signal(name=f"{name}_taken")
-        m.d.comb += taken.eq(members["taken"])
-        return LineOrder(**members | {"taken": taken})
+        advance = Signal(name=f"{name}_advance")
+        m.d.comb += advance.eq(members["advance"])
+        return LineOrder(**members | {"advance": advance})
     m.submodules[name] = order = TileOrder()
     m.d.comb += order.cut.eq(cut)
     m.d.comb += [getattr(order, member).eq(value) for member, value in members.items()]

@@ -43,11 +43,19 @@ def contract_lines(of: type) -> list[str]:
     parts = _SECTION.split(text)
     sections = dict(zip(parts[1::2], parts[2::2], strict=True))
     sections.pop("Parameters", None)
-    kept = [part for part in parts[0].strip().split("\n\n") if not part.startswith("ValueError")]
+    paragraphs = [
+        part for part in parts[0].strip().split("\n\n") if not part.startswith("ValueError")
+    ]
     for name, body in sections.items():
-        said = (part for part in body.strip().split("\n\n") if not part.startswith("ValueError"))
-        kept.append("\n\n".join([f"{name}\n{'-' * len(name)}\n{next(said)}", *said]))
-    plain = "\n\n".join(filter(None, kept)).replace("``", "").replace("\\", "/")
+        section_paragraphs = (
+            part for part in body.strip().split("\n\n") if not part.startswith("ValueError")
+        )
+        paragraphs.append(
+            "\n\n".join(
+                [f"{name}\n{'-' * len(name)}\n{next(section_paragraphs)}", *section_paragraphs]
+            )
+        )
+    plain = "\n\n".join(filter(None, paragraphs)).replace("``", "").replace("\\", "/")
     return _ROLE.sub(r"\1", plain).splitlines()
 
 

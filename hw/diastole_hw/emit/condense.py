@@ -17,8 +17,8 @@ _CONNECTIONS = re.compile(rf"(?:{_CONNECTION.pattern}){{2,}}", re.MULTILINE)
 def condense(module: str) -> str:
     """Return the text of a module, as Yosys writes it, in a shorter form. Intermediate results of
     equal width are declared together. Adjacent parts of a signal are connected together."""
-    module = _TEMPORARIES.sub(lambda found: "".join(_declared(found[0])), module)
-    return _CONNECTIONS.sub(lambda found: "".join(_connected(found[0])), module)
+    module = _TEMPORARIES.sub(lambda match: "".join(_declared(match[0])), module)
+    return _CONNECTIONS.sub(lambda match: "".join(_connected(match[0])), module)
 
 
 def _declared(lines: str) -> Iterator[str]:
@@ -26,8 +26,8 @@ def _declared(lines: str) -> Iterator[str]:
     names: dict[str, list[str]] = {}
     for kind, bits, name in _TEMPORARY.findall(lines):
         names.setdefault(f"{kind} {bits}", []).append(name)
-    for what, of_it in names.items():
-        text = what + ", ".join(of_it) + ";"
+    for what, members in names.items():
+        text = what + ", ".join(members) + ";"
         yield textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="    ") + "\n"
 
 
@@ -35,9 +35,9 @@ def _connected(lines: str) -> Iterator[str]:
     """Yield connections; parts that are adjacent in both signals, highest bit first, become a
     single connection."""
     to, of = ("", 0, 0), ("", 0, 0)
-    for found in _CONNECTION.findall(lines):
-        next_to, next_of = _part(*found[:3]), _part(*found[3:])
-        if _beside(to, next_to) and _beside(of, next_of):
+    for parts in _CONNECTION.findall(lines):
+        next_to, next_of = _part(*parts[:3]), _part(*parts[3:])
+        if _adjacent(to, next_to) and _adjacent(of, next_of):
             to, of = (*to[:2], next_to[2]), (*of[:2], next_of[2])
             continue
         if to[0]:
@@ -50,7 +50,7 @@ def _part(name: str, high: str, low: str) -> tuple[str, int, int]:
     return name, int(high), int(low or high)
 
 
-def _beside(upper: tuple[str, int, int], lower: tuple[str, int, int]) -> bool:
+def _adjacent(upper: tuple[str, int, int], lower: tuple[str, int, int]) -> bool:
     return upper[0] == lower[0] and upper[2] == lower[1] + 1
 
 

@@ -31,10 +31,10 @@ def with_head(
     names.sort(key=lambda name: places.get(name, -1))  # stable
     ports: dict[str, dict[str, str]] = {name: {} for name in names}
 
-    def take(found: re.Match[str]) -> str:
-        attribute, kind, bits, name, value = found.groups(default="")
+    def take(match: re.Match[str]) -> str:
+        attribute, kind, bits, name, value = match.groups(default="")
         if name not in ports:
-            return found[0]
+            return match[0]
         port = ports[name]
         if attribute:
             port["attribute"] = attribute

@@ -174,7 +174,7 @@ def drop_assertions(fragment: Fragment):
 
 
 def _without_assertions(statements) -> list[Statement]:
-    kept = []
+    remaining = []
     for statement in statements:
         if isinstance(statement, Switch):
             cases = [
@@ -182,10 +182,10 @@ def _without_assertions(statements) -> list[Statement]:
                 for patterns, inner, src_loc in statement.cases
             ]
             if any(inner for _, inner, _ in cases):
-                kept.append(Switch(statement.test, cases, src_loc=statement.src_loc))
+                remaining.append(Switch(statement.test, cases, src_loc=statement.src_loc))
         elif not isinstance(statement, Property):
-            kept.append(statement)
-    return kept
+            remaining.append(statement)
+    return remaining
 
 
 def name_ports_after_submodules(fragment: Fragment):

@@ -112,17 +112,17 @@ def emit(top: Any, *, name: str, ports: dict[str, Any]) -> Emitted:
             groups={port: bus_of(port) for port in ports},
         )
     ]
-    told: dict[type, str] = {}
+    first_modules: dict[type, str] = {}
     for module in order[1:]:
         component = about[module]
         texts.append(
             with_head(
                 start_constants(modules[module]),
-                about=about_component(component, above=told.get(type(component), "")),
+                about=about_component(component, above=first_modules.get(type(component), "")),
                 order=[port for port, _, _ in flat_ports(component)],
             )
         )
-        told.setdefault(type(component), module)
+        first_modules.setdefault(type(component), module)
     return Emitted(
         verilog="\n".join(keep_registers(condense(text)) for text in texts),
         modules=order,
@@ -173,6 +173,6 @@ def start_constants(module: str) -> str:
 def split_modules(verilog: str) -> dict[str, str]:
     """Return the text of every module by name, without the lines that Yosys writes before the first
     module."""
-    found = re.findall(r"^(?:\(\*.*\*\)\n)*module (\S+?)\s*\(.*?^endmodule\n", verilog, re.M | re.S)
+    names = re.findall(r"^(?:\(\*.*\*\)\n)*module (\S+?)\s*\(.*?^endmodule\n", verilog, re.M | re.S)
     texts = re.findall(r"^(?:\(\*.*\*\)\n)*module .*?^endmodule\n", verilog, re.M | re.S)
-    return dict(zip(found, texts, strict=True))
+    return dict(zip(names, texts, strict=True))

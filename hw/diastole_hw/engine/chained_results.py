@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.data_registers import data_register
 from diastole_hw.plan.modes import PRODUCTS, Mode
 from diastole_hw.plan.plan import Plan
-from diastole_hw.schedule.tokens import GIVEN_RESULT, GIVEN_RESULTS, product_layout
+from diastole_hw.schedule.tokens import COMMAND_RESULT, COMMAND_RESULTS, product_layout
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.vector.streams.product_walk import tiles_layout
 
@@ -34,7 +34,7 @@ class ChainedResults(wiring.Component):
     -------
     started : In(1)
         Pulse: a product with a chain begins.
-    mode, results : In(Mode), In(GIVEN_RESULTS)
+    mode, results : In(Mode), In(COMMAND_RESULTS)
         Mode and results of the product, valid with ``started``.
     product : In(product_layout(plan))
         Record of the product, 2 cycles later; its loop nest is read.
@@ -61,7 +61,7 @@ class ChainedResults(wiring.Component):
             {
                 "started": In(1),
                 "mode": In(Mode),
-                "results": In(GIVEN_RESULTS),
+                "results": In(COMMAND_RESULTS),
                 "product": In(product_layout(plan)),
                 "tiles": Out(stream.Signature(tiles_layout())),
                 "rows": Out(rows),
@@ -74,17 +74,17 @@ class ChainedResults(wiring.Component):
         m = Module()
         tiles, product = StreamFifo(tiles_layout(), 2), self.product
         m.submodules.tiles_queue = tiles
-        known = Signal()  # the record of the product is valid
-        rows, cols = (data_register(GIVEN_RESULT[name].shape, name=name) for name in SIDES)
+        record_valid = Signal()  # the record of the product is valid
+        rows, cols = (data_register(COMMAND_RESULT[name].shape, name=name) for name in SIDES)
         with m.If(self.started):
             for mode in PRODUCTS:
                 result = self.results["north" if self.plan.use(mode).north else "east"]
                 with m.If(self.mode == mode):
                     m.d.sync += [rows.eq(result.rows), cols.eq(result.cols)]
         begun = Signal()
-        m.d.sync += [begun.eq(self.started), known.eq(begun)]
+        m.d.sync += [begun.eq(self.started), record_valid.eq(begun)]
         m.d.comb += [
-            tiles.i.valid.eq(known),
+            tiles.i.valid.eq(record_valid),
             tiles.i.p.rows.eq(rows),
             tiles.i.p.cols.eq(cols),
             tiles.i.p.t_step.eq(product.t_step),
@@ -92,7 +92,7 @@ class ChainedResults(wiring.Component):
             tiles.i.p.lanes_outermost.eq(product.lanes_outermost),
         ]
         wiring.connect(m, tiles.o, wiring.flipped(self.tiles))
-        m.d.sync += Assert(~known | tiles.i.ready, "tiles of a product were never asked for")
+        m.d.sync += Assert(~record_valid | tiles.i.ready, "tiles of a product were never asked for")
         offered = []
         for name in self.plan.directions:
             side, first = getattr(self, name), getattr(self, f"{name}_first")

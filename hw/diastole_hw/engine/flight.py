@@ -9,7 +9,7 @@ from diastole_hw.data_registers import data_output, data_register
 from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.plan.modes import Mode
 from diastole_hw.plan.plan import Plan
-from diastole_hw.schedule.tokens import GIVEN_RESULT, GIVEN_RESULTS, RESULT, product_layout
+from diastole_hw.schedule.tokens import COMMAND_RESULT, COMMAND_RESULTS, RESULT, product_layout
 from diastole_hw.stream.credit import Credit
 from diastole_sim.spec.command_table import ADDRESS_BITS
 
@@ -29,7 +29,7 @@ def _only(plan: Plan, *names: str) -> data.StructLayout:
 def array_layout(plan: Plan) -> data.StructLayout:
     """Return the layout of the product fields that the array uses."""
     whole = (f"{name}_whole" for name in DIRECTIONS)
-    return _only(plan, "mode", "north", "t_step", "held_stride", *whole, "planes")
+    return _only(plan, "mode", "north", "t_step", "stationary_stride", *whole, "planes")
 
 
 def loaded_layout(plan: Plan) -> data.StructLayout:
@@ -46,9 +46,9 @@ def older_layout(plan: Plan) -> data.StructLayout:
 def stored_layout(plan: Plan, direction: str) -> data.StructLayout:
     """Return the layout of the product fields that the drain of a direction uses. ``whole`` is the
     field of the direction."""
-    asked = _only(plan, "mode", "exponents", "lanes_outermost", "t_step", "chain").members
+    requested = _only(plan, "mode", "exponents", "lanes_outermost", "t_step", "chain").members
     whole = product_layout(plan)[f"{direction}_whole"].shape
-    return data.StructLayout(asked | {"whole": whole})
+    return data.StructLayout(requested | {"whole": whole})
 
 
 class LoadSignature(wiring.Signature):
@@ -60,20 +60,20 @@ class LoadSignature(wiring.Signature):
     -------
     start : Out(1)
         Pulse, only while not ``busy``: load ``product``.
-    anew : Out(1)
+    from_idle : Out(1)
         With ``start``: no other product is in flight.
     busy : In(1)
         High from the cycle after ``start`` until all data of the product have been requested.
     product, number, command : Out(loaded_layout(plan)), Out(1), Out(1)
-        Current product, from ``start`` to the next ``start``: its record, its number among the two
-        products in flight, and the number of its command.
+        Product to load, valid from ``start`` until ``busy`` falls: its record, its number among the
+        two products in flight, and the number of its command.
     """
 
     def __init__(self, plan: Plan):
         super().__init__(
             {
                 "start": Out(1),
-                "anew": Out(1),
+                "from_idle": Out(1),
                 "busy": In(1),
                 "product": Out(loaded_layout(plan)),
                 "number": Out(1),
@@ -176,7 +176,7 @@ class Flight(wiring.Component):
         Pulse, only while ``ready``: the set-up of a product of this command begins.
     ready : Out(1)
         True if nothing is in flight, or only a product whose data are all requested.
-    results : In(GIVEN_RESULTS)
+    results : In(COMMAND_RESULTS)
         Results of the product, valid with ``start``. ``base`` and ``pitch`` are multiples of a
         beat: their lowest bits are ignored.
     set_up, set_up_done : In(product_layout(plan)), In(1)
@@ -189,7 +189,7 @@ class Flight(wiring.Component):
     east, north : Out(StoreSignature(plan, direction))
     opens : In(1)
         Pulse: the first request for a tile of ``load.product`` is issued.
-    room : Out(1)
+    space : Out(1)
         True if there is a free slot of maxima for another tile of ``load.product``.
     busy : Out(1)
         A product is in flight.
@@ -213,7 +213,7 @@ class Flight(wiring.Component):
                 "start": In(1),
                 "command": In(1),
                 "ready": Out(1),
-                "results": In(GIVEN_RESULTS),
+                "results": In(COMMAND_RESULTS),
                 "set_up": In(product_layout(plan)),
                 "set_up_done": In(1),
                 "newest_command": Out(1),
@@ -221,7 +221,7 @@ class Flight(wiring.Component):
                 "execute": Out(ExecuteSignature(plan)),
                 **{name: Out(StoreSignature(plan, name)) for name in DIRECTIONS},
                 "opens": In(1),
-                "room": Out(1),
+                "space": Out(1),
                 "busy": Out(1),
                 "busy_behind": Out(1),
                 "done": Out(1),
@@ -269,16 +269,16 @@ class Flight(wiring.Component):
             differ from the port's names. Return the number of the product."""
             number = Signal(name=f"at_{name}")
             following = Signal(name=f"following_{name}")
-            kept = Signal(name=f"older_for_{name}")
+            is_older = Signal(name=f"older_for_{name}")
             m.d.comb += following.eq(number)
             with m.If(self.load.start & ~older_live):
                 m.d.comb += following.eq(newest)
             with m.Elif(moves):
                 m.d.comb += following.eq(port.next)
-            m.d.sync += [number.eq(following), kept.eq(following != (newest ^ self.start))]
+            m.d.sync += [number.eq(following), is_older.eq(following != (newest ^ self.start))]
             for member in port.product.shape().members:
                 field = own.get(member, member)
-                record = Mux(kept, _bits(older[field]), _bits(self.set_up[field]))
+                record = Mux(is_older, _bits(older[field]), _bits(self.set_up[field]))
                 m.d.comb += _bits(port.product[member]).eq(record)
             m.d.comb += port.number.eq(number)
             return number
@@ -312,7 +312,7 @@ class Flight(wiring.Component):
         m.d.sync += alone.eq((self.set_up.mode == Mode.FUSED) | (older.mode == Mode.FUSED))
         m.d.comb += [
             load.start.eq(waits & self.set_up_done & ~(older_live & alone)),
-            load.anew.eq(~older_live),
+            load.from_idle.eq(~older_live),
             *(load.product[name].eq(self.set_up[name]) for name in load.product.shape().members),
             load.number.eq(newest),
             load.command.eq(self.newest_command),
@@ -332,22 +332,22 @@ class Flight(wiring.Component):
         """Store the results of both products in a table. Output the result of the drain's product,
         and return the pitch of the result. The table has the number of rows only for a drain that
         transposes tiles."""
-        store, given = getattr(self, name), self.results[name]
+        store, source = getattr(self, name), self.results[name]
         low = exact_log2(self.plan.beat_bytes)  # lowest bits, 0 in multiples of a beat
-        kept = {each: Shape.cast(shape).width for each, shape in GIVEN_RESULT.members.items()}
-        zeros = dict.fromkeys(kept, 0) | {"base": low, "pitch": low}
+        widths = {each: Shape.cast(shape).width for each, shape in COMMAND_RESULT.members.items()}
+        zeros = dict.fromkeys(widths, 0) | {"base": low, "pitch": low}
         if not (name == "north" and self.plan.fused):
-            del kept["rows"]
-        layout = data.StructLayout({each: bits - zeros[each] for each, bits in kept.items()})
+            del widths["rows"]
+        layout = data.StructLayout({each: bits - zeros[each] for each, bits in widths.items()})
         m.submodules[f"{name}_results"] = ram = DistributedRam(width=layout.size, depth=2)
         result = Signal(layout, name=f"result_{name}")
         m.d.comb += [
             ram.write_en.eq(self.start),
             ram.write_addr.eq(~newest),
-            ram.write_data.eq(Cat(given[each][zeros[each] :] for each in kept)),
+            ram.write_data.eq(Cat(source[each][zeros[each] :] for each in widths)),
             ram.read_addr.eq(store.number),
             _bits(result).eq(ram.read_data),
-            *(store.result[each].eq(result[each] << zeros[each]) for each in kept),
+            *(store.result[each].eq(result[each] << zeros[each]) for each in widths),
         ]
         return store.result.pitch
 
@@ -355,9 +355,9 @@ class Flight(wiring.Component):
         """Compute the pitch of T tiles in the results; tile lengths are powers of two. One shifter
         serves the directions alternately."""
         plan = self.plan
-        turn = Signal(range(len(pitches)))
+        pitch_number = Signal(range(len(pitches)))
         steps = [getattr(self, name).product.t_step for name in pitches]
-        step = Array(steps)[turn] if len(pitches) > 1 else steps[0]
+        step = Array(steps)[pitch_number] if len(pitches) > 1 else steps[0]
         most = max(plan.tile_blocks, plan.fused_tile_blocks if plan.fused else 1)
         log_blocks = Signal(range(most.bit_length()))
         shifted = Signal(ADDRESS_BITS)
@@ -365,17 +365,17 @@ class Flight(wiring.Component):
             bit.eq(Cat(step[log] for log in range(most.bit_length()) if log >> place & 1).any())
             for place, bit in enumerate(log_blocks)
         ]
-        pitch = Array(pitches.values())[turn] << plan.log_block
+        pitch = Array(pitches.values())[pitch_number] << plan.log_block
         m.d.comb += shifted.eq(pitch << log_blocks)
-        m.d.sync += turn.eq(~turn)
+        m.d.sync += pitch_number.eq(~pitch_number)
         for number, name in enumerate(pitches):
-            kept = data_output(m, getattr(self, name).result.tile_pitch, f"tile_pitch_{name}")
-            with m.If(turn == number):
-                m.d.sync += kept.eq(shifted)
+            tile_pitch = data_output(m, getattr(self, name).result.tile_pitch, f"tile_pitch_{name}")
+            with m.If(pitch_number == number):
+                m.d.sync += tile_pitch.eq(shifted)
 
     def _tiles(self, m, numbers):
         """Count, by direction and number of the product, the tiles between their first request and
-        their last sum. Drive ``room``."""
+        their last sum. Drive ``space``."""
         counts, rooms = [], []
         most = self.plan.tiling.tiles_in_flight
         for store, at, name in zip((self.east, self.north), numbers, DIRECTIONS, strict=True):
@@ -392,7 +392,7 @@ class Flight(wiring.Component):
                 ]
             counts.append(tiles)
             rooms.append(~mine | (tiles[0].count + tiles[1].count < most))
-        m.d.comb += self.room.eq(Cat(rooms).all())
+        m.d.comb += self.space.eq(Cat(rooms).all())
         return counts
 
     def _goes(self, direction: str, product: data.View):

@@ -13,15 +13,15 @@ from diastole_hw.engine.stages import Loader, Stages
 from diastole_hw.execute.datapath import Datapath
 from diastole_hw.execute.pass_walk import PassWalk
 from diastole_hw.execute.slots import PassRun
-from diastole_hw.load.fill import Fill
 from diastole_hw.load.headers import Headers
 from diastole_hw.load.region_requests import RegionRequests
+from diastole_hw.load.write_scratchpads import WriteScratchpads
 from diastole_hw.memory.maxima import Maxima
 from diastole_hw.plan.modes import Mode
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import any_port, of_ports, per_port, port_name
 from diastole_hw.schedule.ring import RingSpace
-from diastole_hw.schedule.room import SumRoom
+from diastole_hw.schedule.sum_places import SumPlaces
 from diastole_hw.schedule.tile_walk import TileWalk
 from diastole_hw.schedule.tokens import (
     loaded_chunk_layout,
@@ -31,7 +31,7 @@ from diastole_hw.schedule.tokens import (
 )
 from diastole_hw.store.arbiter import StoreArbiter
 from diastole_hw.store.drain import Drain
-from diastole_hw.store.drain_walk import turns
+from diastole_hw.store.drain_walk import transposes
 from diastole_hw.store.float_pipe import FloatPipe
 from diastole_hw.store.tile_places import TilePlaces
 from diastole_hw.stream.credit import Credit
@@ -67,7 +67,7 @@ class ProductEngine(wiring.Component):
     read_command, headers_command : Out(1), Out(1)
         Command numbers of the offered read requests.
     requests : Out(stream of owned_request_layout())
-        Write requests; ``whose.owner`` is 0.
+        Write requests; ``owner_tag.owner`` is 0.
     beats : Out(stream of write_beat_layout(plan.data_width))
         Beats of the write requests, in order; neither stream waits for the other.
     read_1, requests_1, beats_1
@@ -120,11 +120,11 @@ class ProductEngine(wiring.Component):
         self._headers(m, stages)
         self._flight(m, stages)
         self._load(m, stages)
-        self._room(m, stages)
+        self._space(m, stages)
         self._execute(m, stages)
         self._store(m, stages)
         flight, control = stages.flight, self.control
-        spaces = (stages.stream_space, stages.held_space, stages.west_space)
+        spaces = (stages.stream_space, stages.stationary_space, stages.west_space)
         left_over = [stages.pass_run.busy, *(~space.empty for space in spaces)]
         left_over.append(stages.chunks.o.valid)
         last = control.done & ~flight.busy_behind
@@ -140,15 +140,17 @@ class ProductEngine(wiring.Component):
             walk=TileWalk(plan),
             requests=RegionRequests(plan),
             regions=StreamFifo(region_layout(plan), REGIONS_AHEAD),
-            fill=Fill(plan),
-            chunks=StreamFifo(loaded_chunk_layout(plan), CHUNKS_AHEAD, ahead=plan.output_register),
+            fill=WriteScratchpads(plan),
+            chunks=StreamFifo(
+                loaded_chunk_layout(plan), CHUNKS_AHEAD, output_register=plan.output_register
+            ),
             pass_walk=PassWalk(plan),
             passes=StreamFifo(pass_layout(plan), 1),
             pass_run=PassRun(plan),
             datapath=Datapath(plan),
             maxima=Maxima(plan),
             stream_space=RingSpace(plan.stream_blocks),
-            held_space=RingSpace(plan.held_blocks),
+            stationary_space=RingSpace(plan.stationary_blocks),
             west_space=Credit(most=2),
             blocks_loaded=Credit(most=CHUNKS_AHEAD),
             maxima_loaded=Credit(most=plan.tiling.tiles_in_flight),
@@ -156,7 +158,7 @@ class ProductEngine(wiring.Component):
                 Loader(
                     requests=RegionRequests(plan, port),
                     regions=StreamFifo(region_layout(plan), REGIONS_AHEAD),
-                    fill=Fill(plan, port),
+                    fill=WriteScratchpads(plan, port),
                     blocks_loaded=Credit(most=CHUNKS_AHEAD),
                     maxima_loaded=Credit(most=plan.tiling.tiles_in_flight),
                 )
@@ -194,7 +196,7 @@ class ProductEngine(wiring.Component):
         """Connect :class:`Flight`, which passes products from stage to stage."""
         control, setup, flight = self.control, stages.setup, stages.flight
         walk, chunks = stages.walk, stages.chunks
-        asking = any_port(loader.requests.busy for loader in stages.loaders)
+        requesting = any_port(loader.requests.busy for loader in stages.loaders)
         m.d.comb += [
             setup.start.eq(control.start),
             setup.mode.eq(control.mode),
@@ -207,11 +209,11 @@ class ProductEngine(wiring.Component):
             flight.start.eq(control.start),
             flight.command.eq(control.command),
             flight.results.eq(setup.results),
-            flight.load.busy.eq(walk.busy | asking),
+            flight.load.busy.eq(walk.busy | requesting),
             flight.execute.waits.eq(chunks.o.valid),
             flight.execute.next.eq(chunks.o.p.product),
             walk.start.eq(flight.load.start),
-            walk.anew.eq(flight.load.anew),
+            walk.from_idle.eq(flight.load.from_idle),
             walk.number.eq(flight.load.number),
         ]
         self._give(m, walk, flight.load)
@@ -272,13 +274,13 @@ class ProductEngine(wiring.Component):
         wiring.connect(m, wiring.flipped(read.requests), requests.requests)
         wiring.connect(m, wiring.flipped(read.beats), fill.data)
 
-    def _room(self, m, stages):
+    def _space(self, m, stages):
         """Allow the request for a chunk when its places in the scratchpads are free and the queue
         of chunks has a free entry. The first chunk of a tile also needs a free slot of maxima."""
         requests, chunk, freed = stages.requests, stages.requests.chunks.p, stages.datapath.freed
         product, flight = stages.flight.load.product, stages.flight
         fused = product.mode == Mode.FUSED
-        stream, held, west = stages.stream_space, stages.held_space, stages.west_space
+        stream, stationary, west = stages.stream_space, stages.stationary_space, stages.west_space
         take = Signal()
         begun = Signal()  # the walk outputs its first chunk, in the first cycle
         west_due = chunk.first & fused
@@ -286,16 +288,16 @@ class ProductEngine(wiring.Component):
         m.d.comb += [
             take.eq(requests.chunks.valid & requests.chunks.ready),
             stream.start.eq(begun),
-            held.start.eq(begun),
+            stationary.start.eq(begun),
             stream.slab.eq(product.stream_slab),
-            held.slab.eq(product.held_slab),
+            stationary.slab.eq(product.stationary_slab),
             stream.place.eq(chunk.stream_base),
-            held.place.eq(chunk.held_base),
+            stationary.place.eq(chunk.stationary_base),
             stream.take.eq(take & chunk.load_stream),
-            held.take.eq(take & chunk.load_held),
+            stationary.take.eq(take & chunk.load_stationary),
             west.take.eq(take & west_due),
             stream.give.eq(freed.stream),
-            held.give.eq(freed.held),
+            stationary.give.eq(freed.stationary),
             west.give.eq(freed.west),
             stages.chunks.i.valid.eq(take),
             *(
@@ -305,20 +307,23 @@ class ProductEngine(wiring.Component):
             flight.opens.eq(take & chunk.first),
         ]
         full = [
-            chunk.load_stream & ~stream.room,
-            chunk.load_held & ~held.room,
+            chunk.load_stream & ~stream.space,
+            chunk.load_stationary & ~stationary.space,
             west_due & west.full,
             ~stages.chunks.i.ready,
-            chunk.first & ~flight.room,
+            chunk.first & ~flight.space,
         ]
         # ``full`` of the previous cycle's chunk: after an accepted chunk there is a cycle without a
         # chunk.
-        room = Signal()
-        m.d.sync += room.eq(stages.walk.chunks.valid & ~Cat(full).any())
-        m.d.comb += [loader.requests.room.eq(room) for loader in stages.loaders]
-        for space, name in ((stream, "what streams"), (held, "what is held")):
-            given = ~space.give | ~space.empty
-            m.d.sync += Assert(given, f"a place of {name} was given back twice")
+        space = Signal()
+        m.d.sync += space.eq(stages.walk.chunks.valid & ~Cat(full).any())
+        m.d.comb += [loader.requests.space.eq(space) for loader in stages.loaders]
+        for space, name in (
+            (stream, "the streaming operand"),
+            (stationary, "the stationary operand"),
+        ):
+            no_excess = ~space.give | ~space.empty
+            m.d.sync += Assert(no_excess, f"a place of {name} was given back twice")
         m.d.sync += Assert(~west.give | ~west.empty, "a half was given back twice")
 
     def _execute(self, m, stages):
@@ -336,12 +341,12 @@ class ProductEngine(wiring.Component):
             pass_walk.north.eq(product.north),
             pass_walk.fused.eq(product.mode == Mode.FUSED),
             pass_walk.t_step.eq(product.t_step),
-            pass_walk.held_stride.eq(product.held_stride),
+            pass_walk.stationary_stride.eq(product.stationary_stride),
             pass_walk.east_whole.eq(product.east_whole),
             pass_walk.north_whole.eq(product.north_whole),
             *([pass_walk.planes.eq(product.planes)] if self.plan.planar else []),
             datapath.slot.eq(pass_run.slot),
-            datapath.held.eq(pass_run.held),
+            datapath.stationary.eq(pass_run.stationary),
             self.control.inexact.eq(datapath.inexact),
             self.control.stalls.accumulator.eq(pass_walk.wait_accumulator & starved),
             self.control.stalls.load.eq(pass_walk.wait_load & starved),
@@ -350,15 +355,15 @@ class ProductEngine(wiring.Component):
         for name in ("blocks", "maxima"):
             loaded = getattr(pass_walk.loaded, name)
             for loader in stages.loaders:
-                there = getattr(loader, f"{name}_loaded")
+                available = getattr(loader, f"{name}_loaded")
                 m.d.comb += [
-                    there.take.eq(getattr(loader.fill, f"{name}_loaded")),
-                    there.give.eq(loaded.take),
+                    available.take.eq(getattr(loader.fill, f"{name}_loaded")),
+                    available.give.eq(loaded.take),
                 ]
-                fits = ~there.take | ~there.full
+                fits = ~available.take | ~available.full
                 m.d.sync += Assert(fits, f"more {name} loaded than asked for")
             missing = any_port(getattr(each, f"{name}_loaded").empty for each in stages.loaders)
-            m.d.comb += loaded.there.eq(~missing)
+            m.d.comb += loaded.available.eq(~missing)
 
     def _store(self, m, stages):
         """Add the drains of all directions. They share the writer; rows of dX go before rows of dW,
@@ -414,11 +419,11 @@ class ProductEngine(wiring.Component):
     def _drain(self, m, stages, name, arbiters) -> Drain:
         """Connect one direction: its drain, the queue of tiles, and the free places for sums."""
         plan, north = self.plan, name == "north"
-        drain, turned = Drain(plan, north=north), turns(plan, north=north)
-        places = TilePlaces(plan, turned=turned)
-        waiting = summed_layout(plan, turned=turned)
-        tiles = StreamFifo(waiting, TILES_OF_SUMS, ahead=plan.output_register)
-        banks, ended = SumRoom(), Credit(most=TILES_OF_SUMS)
+        drain, transposed = Drain(plan, north=north), transposes(plan, north=north)
+        places = TilePlaces(plan, transposed=transposed)
+        waiting = summed_layout(plan, transposed=transposed)
+        tiles = StreamFifo(waiting, TILES_OF_SUMS, output_register=plan.output_register)
+        banks, ended = SumPlaces(), Credit(most=TILES_OF_SUMS)
         m.submodules[f"{name}_drain"] = drain
         m.submodules[f"{name}_tiles"] = tiles
         m.submodules[f"{name}_places"] = places
@@ -428,7 +433,7 @@ class ProductEngine(wiring.Component):
         store = getattr(flight, name)
         product: data.View = store.product
         side, bank = getattr(stages.datapath, name), getattr(pass_walk.banks, name)
-        taken = pass_walk.passes.valid & pass_walk.passes.ready
+        accepted = pass_walk.passes.valid & pass_walk.passes.ready
         done = pass_walk.passes.p.done_north if north else pass_walk.passes.p.done_east
         # Functions of a product's mode in the drain are valid 1 cycle after the product is output.
         before = Signal(name=f"{name}_before")
@@ -440,7 +445,7 @@ class ProductEngine(wiring.Component):
             banks.whole.eq(flight.execute.product[f"{name}_whole"]),
             banks.take.eq(bank.take),
             banks.give.eq(drain.freed),
-            tiles.i.valid.eq(taken & done),
+            tiles.i.valid.eq(accepted & done),
             *(tiles.i.p[each].eq(pass_walk.tile[each]) for each in tiles.i.p.shape().members),
             ended.take.eq(side.done),
             ended.give.eq(drain.tiles.ready),  # implies that the tile was offered
@@ -475,14 +480,14 @@ class ProductEngine(wiring.Component):
     def _results(m, drain, store, port, arbiter):
         """Connect the write requests and beats of a drain to the arbiter of a port."""
         order = "first" if drain.north else "second"
-        asks = getattr(drain, port_name("requests", port))
-        taken = getattr(arbiter, f"{order}_requests")
+        drain_requests = getattr(drain, port_name("requests", port))
+        accepted = getattr(arbiter, f"{order}_requests")
         m.d.comb += [
-            taken.valid.eq(asks.valid),
-            taken.p.addr.eq(asks.p.addr),
-            taken.p.beats.eq(asks.p.beats),
-            taken.p.whose.command.eq(store.command),
-            asks.ready.eq(taken.ready),
+            accepted.valid.eq(drain_requests.valid),
+            accepted.p.addr.eq(drain_requests.p.addr),
+            accepted.p.beats.eq(drain_requests.p.beats),
+            accepted.p.owner_tag.command.eq(store.command),
+            drain_requests.ready.eq(accepted.ready),
         ]
         beats = getattr(drain, port_name("beats", port))
         wiring.connect(m, beats, getattr(arbiter, f"{order}_beats"))

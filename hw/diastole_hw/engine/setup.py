@@ -10,12 +10,12 @@ from diastole_hw.plan.modes import OPERATION_OF, PRODUCTS, Mode, product_of
 from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.lengths import nest_lengths, nest_slabs
 from diastole_hw.schedule.tokens import (
-    GIVEN_RESULTS,
+    COMMAND_RESULTS,
     NEST_OPERANDS,
     operands_layout,
     product_layout,
 )
-from diastole_hw.transfer.address import Locate, whole_beats
+from diastole_hw.transfer.address import AddressGenerator, whole_beats
 from diastole_hw.transfer.times import times
 from diastole_sim.spec import operations
 from diastole_sim.spec.command_table import ADDRESS_BITS
@@ -64,7 +64,7 @@ class Setup(wiring.Component):
     fits : Out(1)
         dY fits in the fused backward pass, for the ``operands`` of the cycle before; 0 in a machine
         without a fused pass.
-    results : Out(GIVEN_RESULTS)
+    results : Out(COMMAND_RESULTS)
         Results for the ``mode`` and ``operands`` of this cycle; combinational. Undefined for a
         direction that the mode does not use.
     done : Out(1)
@@ -84,7 +84,7 @@ class Setup(wiring.Component):
                 "mode": In(Mode),
                 "operands": In(operands_layout(plan)),
                 "fits": Out(1),
-                "results": Out(GIVEN_RESULTS),
+                "results": Out(COMMAND_RESULTS),
                 "done": Out(1),
                 "product": Out(product_layout(plan)),
             }
@@ -92,9 +92,9 @@ class Setup(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        plan, given = self.plan, self.operands
+        plan, operands = self.plan, self.operands
         product = data_register(
-            product_layout(plan), name="kept"
+            product_layout(plan), name="stored"
         )  # all fields but the addresses ``row_max``
         m.d.comb += self.product.eq(product)
         blocks = {}
@@ -102,7 +102,7 @@ class Setup(wiring.Component):
         for name in "mnk":
             blocks[name] = Signal(EXTENT_BITS, name=f"blocks_{name}")
             groups[name] = Signal(EXTENT_BITS, name=f"groups_{name}")
-            size, group = given[name], GROUP_BLOCKS * plan.block
+            size, group = operands[name], GROUP_BLOCKS * plan.block
             m.d.comb += [
                 blocks[name].eq((size + (plan.block - 1)) >> plan.log_block),
                 groups[name].eq((size + (group - 1)) >> exact_log2(group)),
@@ -112,7 +112,7 @@ class Setup(wiring.Component):
         busy = Signal()
         located = [
             self._locate(m, product, cls, base, blocks, groups)
-            for cls, base in ((X, given.x), (W, given.w), (DY, given.dy))
+            for cls, base in ((X, operands.x), (W, operands.w), (DY, operands.dy))
         ]
         ready = Signal()
         m.d.comb += ready.eq(Cat(located).all())
@@ -124,7 +124,7 @@ class Setup(wiring.Component):
             m.d.sync += product.mode.eq(self.mode)
             self._sizes(m, product, blocks)
             if plan.vector is not None:
-                m.d.sync += product.chain.eq(given.chain)
+                m.d.sync += product.chain.eq(operands.chain)
         self._nest(m, product)
         self._results(m)
         return m
@@ -138,7 +138,7 @@ class Setup(wiring.Component):
             slices = [plan.fused_slices_m // count for count in counts]
             most_m = Array([count * plan.cols for count in slices])[planes[DY][:bits]]
             most_n = Array([most_n // plan.west_parts(count) for count in counts])[planes[W][:bits]]
-        fits = data_output(m, self.fits, "fits_kept")
+        fits = data_output(m, self.fits, "stored_fits")
         m.d.sync += fits.eq((blocks["n"] <= most_n) & (blocks["m"] <= most_m))
 
     def _planes(self, m, product, cls, behind, rows, cols):
@@ -180,7 +180,7 @@ class Setup(wiring.Component):
             pitch.eq(times(in_row, layout.group_beats * beat)),
             first.eq(whole_beats(base + layout.header_beats * beat, beat)),
         ]
-        m.submodules[f"behind_{cls}"] = behind = Locate(
+        m.submodules[f"behind_{cls}"] = behind = AddressGenerator(
             count_bits=EXTENT_BITS + 1 - plan.log_block, beat_bytes=plan.beat_bytes
         )
         m.d.comb += [
@@ -203,22 +203,22 @@ class Setup(wiring.Component):
     def _results(self, m):
         """Select the results by direction. For a mode without a result in a direction, the last
         mode that has such a result is taken."""
-        plan, given = self.plan, self.operands
+        plan, operands = self.plan, self.operands
         for direction in plan.directions:
             north, result = direction == "north", self.results[direction]
-            found = {
+            tensors = {
                 mode: product_of(mode).result for mode in PRODUCTS if plan.use(mode).north == north
             }
             if plan.fused:
-                found[Mode.FUSED] = DX if north else DW
-            others = list(found)[:-1]
+                tensors[Mode.FUSED] = DX if north else DW
+            others = list(tensors)[:-1]
             with m.Switch(self.mode):
-                for mode, tensor in found.items():
+                for mode, tensor in tensors.items():
                     with m.Case(mode) if mode in others else m.Default():
                         m.d.comb += [
-                            result.base.eq(given[tensor.name.lower()]),
-                            result.rows.eq(given[tensor.rows]),
-                            result.cols.eq(given[tensor.columns]),
+                            result.base.eq(operands[tensor.name.lower()]),
+                            result.rows.eq(operands[tensor.rows]),
+                            result.cols.eq(operands[tensor.columns]),
                         ]
             m.d.comb += result.pitch.eq(self._beats(result.cols << 2))
 
@@ -239,9 +239,9 @@ class Setup(wiring.Component):
             name: range(longest[name] + 1) if name in longest else self.operands[name].shape()
             for name in NEST_OPERANDS
         }
-        given = data_register(data.StructLayout(fields), name="given_nest")
+        command_nest = data_register(data.StructLayout(fields), name="command_nest")
         with m.If(self.start):
-            m.d.sync += [given[name].eq(self.operands[name]) for name in NEST_OPERANDS]
+            m.d.sync += [command_nest[name].eq(self.operands[name]) for name in NEST_OPERANDS]
         most_groups = max(limits.groups[-1] for limits in of_modes.values())
         most_slices = max(limits.chunk[-1] // limits.chunk_side for limits in of_modes.values())
         groups = data_register(range(most_groups + 1), name="nest_groups")
@@ -250,7 +250,7 @@ class Setup(wiring.Component):
         half = plan.tile_sums // 2 >> plan.log_block
         m.d.sync += [
             product.stream_slab.eq(slabs.stream_slab),
-            product.held_slab.eq(slabs.held_slab),
+            product.stationary_slab.eq(slabs.stationary_slab),
             product.east_whole.eq(slabs.sums > half),
             product.north_whole.eq(slabs.sums > half),
         ]
@@ -258,17 +258,19 @@ class Setup(wiring.Component):
             for mode, limits in of_modes.items():
                 north = plan.use(mode).north
                 with m.Case(mode):
-                    nest = nest_lengths(m, mode.name.lower(), limits, given)
+                    nest = nest_lengths(m, mode.name.lower(), limits, command_nest)
                     m.d.sync += [
                         product.t_step.eq(nest.t_blocks),
                         product.l_step.eq(nest.groups * limits.lane_side),
                         product.c_step.eq(nest.chunk),
-                        product.lanes_outermost.eq(given.nest_outer),
-                        product.keep_stream.eq(given.nest_keep[0]),
-                        product.keep_held.eq(given.nest_keep[1]),
+                        product.lanes_outermost.eq(command_nest.nest_outer),
+                        product.keep_stream.eq(command_nest.nest_keep[0]),
+                        product.keep_stationary.eq(command_nest.nest_keep[1]),
                         groups.eq(nest.groups),
                         slices.eq(nest.slices),
-                        product.held_stride.eq((nest.slices if north else nest.groups) * plan.rows),
+                        product.stationary_stride.eq(
+                            (nest.slices if north else nest.groups) * plan.rows
+                        ),
                     ]
             if plan.fused:
                 with m.Case(Mode.FUSED):
@@ -279,10 +281,10 @@ class Setup(wiring.Component):
                         product.c_step.eq(plan.cols),
                         product.lanes_outermost.eq(0),
                         product.keep_stream.eq(0),
-                        product.keep_held.eq(1),
+                        product.keep_stationary.eq(1),
                         product.stream_slab.eq(plan.fused_tile_blocks),
-                        product.held_slab.eq(of_slice),
-                        product.held_stride.eq(of_slice),
+                        product.stationary_slab.eq(of_slice),
+                        product.stationary_stride.eq(of_slice),
                         product.east_whole.eq(plan.fused_halves["east"] > 1),
                         product.north_whole.eq(plan.fused_halves["north"] > 1),
                     ]

@@ -7,8 +7,8 @@ from diastole_hw.engine.setup import Setup
 from diastole_hw.execute.datapath import Datapath
 from diastole_hw.execute.pass_walk import PassWalk
 from diastole_hw.execute.slots import PassRun
-from diastole_hw.load.fill import Fill
 from diastole_hw.load.region_requests import RegionRequests
+from diastole_hw.load.write_scratchpads import WriteScratchpads
 from diastole_hw.memory.maxima import Maxima
 from diastole_hw.schedule.ring import RingSpace
 from diastole_hw.schedule.tile_walk import TileWalk
@@ -22,7 +22,7 @@ class Loader:
 
     requests: RegionRequests
     regions: StreamFifo
-    fill: Fill
+    fill: WriteScratchpads
     blocks_loaded: Credit
     maxima_loaded: Credit
 
@@ -37,7 +37,7 @@ class Stages:
     walk: TileWalk
     requests: RegionRequests
     regions: StreamFifo
-    fill: Fill
+    fill: WriteScratchpads
     chunks: StreamFifo
     pass_walk: PassWalk
     passes: StreamFifo
@@ -45,7 +45,7 @@ class Stages:
     datapath: Datapath
     maxima: Maxima
     stream_space: RingSpace
-    held_space: RingSpace
+    stationary_space: RingSpace
     west_space: Credit
     blocks_loaded: Credit
     maxima_loaded: Credit

@@ -8,20 +8,20 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.array.array import Array
 from diastole_hw.memory.accumulators import Accumulators, SumsReadSignature
-from diastole_hw.memory.scratchpad import HeldScratchpad, StreamScratchpad, sub_bank_of
+from diastole_hw.memory.scratchpad import StationaryScratchpad, StreamScratchpad, sub_bank_of
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port
 from diastole_hw.schedule.tokens import (
     FREES,
     Region,
-    held_read_layout,
     scratch_write_layout,
     slot_layout,
+    stationary_read_layout,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class DirectionInfo:
     """Describe a direction through the array: the number in a slot, the side of the vectors, and
     the names of the direction's members in tokens."""
 
@@ -33,8 +33,8 @@ class Way:
     contraction: str  # member of a stationary word: blocks of the contraction that the tensor has
 
 
-WAYS = {
-    "east": Way(
+DIRECTION_INFO = {
+    "east": DirectionInfo(
         number=0,
         side="south",
         region=Region.SOUTH,
@@ -42,7 +42,7 @@ WAYS = {
         done="done_east",
         contraction="cols_valid",
     ),
-    "north": Way(
+    "north": DirectionInfo(
         number=1,
         side="west",
         region=Region.WEST,
@@ -53,7 +53,7 @@ WAYS = {
 }
 
 
-def way_signature(plan: Plan, direction: str) -> wiring.Signature:
+def direction_signature(plan: Plan, direction: str) -> wiring.Signature:
     """Return the signature of the sums of a direction at the datapath.
 
     ``done``: the last sums of a tile are being stored, and can be read from the next cycle on.
@@ -90,13 +90,13 @@ class Datapath(wiring.Component):
         ``write_1`` is accepted: ``write`` is not for the same part of a bank. Combinational from
         the two words.
     slot : In(slot_layout(plan))
-    held : In(held_read_layout(plan))
+    stationary : In(stationary_read_layout(plan))
     freed : Out(FREES)
         Pulses: a place in the scratchpads has been read for the last time.
     inexact : Out(1)
         A sum that left the array, or a sum that was rounded to a float, has lost something, or
         might have. The flag may rise in any cycle.
-    east, north : Out(way_signature(plan, ...)), of the directions that the array has
+    east, north : Out(direction_signature(plan, ...)), of the directions that the array has
     """
 
     def __init__(self, plan: Plan):
@@ -107,40 +107,40 @@ class Datapath(wiring.Component):
             | ({"write_ready_1": Out(1)} if plan.ports > 1 else {})
             | {
                 "slot": In(slot_layout(plan)),
-                "held": In(held_read_layout(plan)),
+                "stationary": In(stationary_read_layout(plan)),
                 "freed": Out(FREES),
                 "inexact": Out(1),
             }
-            | {name: Out(way_signature(plan, name)) for name in plan.directions}
+            | {name: Out(direction_signature(plan, name)) for name in plan.directions}
         )
 
     def elaborate(self, platform):
         m = Module()
         plan = self.plan
         m.submodules.array = array = Array(shape=plan.shape, cols=plan.cols)
-        m.submodules.held_scratchpad = held = HeldScratchpad(plan)
+        m.submodules.stationary_scratchpad = stationary = StationaryScratchpad(plan)
         if plan.ports > 1:
-            self._agree(m)
-        self._writes(m, held, Region.HELD)
-        m.d.comb += held.read.eq(self.held)
-        for port, word in zip(array.load, held.ports, strict=True):
+            self._arbitrate_writes(m)
+        self._writes(m, stationary, Region.STATIONARY)
+        m.d.comb += stationary.read.eq(self.stationary)
+        for port, word in zip(array.load, stationary.ports, strict=True):
             m.d.comb += port.eq(word)
         self._control(m, array)
         marks = []  # a bubble carries no mark, and slots need not be examined
         for name in plan.directions:
-            self._stream(m, array, WAYS[name], name)
-            marks += self._accumulators(m, array, WAYS[name], name)
+            self._stream(m, array, DIRECTION_INFO[name], name)
+            marks += self._accumulators(m, array, DIRECTION_INFO[name], name)
             marks += [port.inexact for port in getattr(array, name)]
         m.d.sync += self.inexact.eq(Cat(*marks).any())
         return m
 
-    def _issues(self, way):
+    def _issues(self, info):
         """Return whether the slot has a vector in this direction."""
         if len(self.plan.directions) == 1:
             return self.slot.valid
-        return self.slot.valid & (self.slot.direction == way.number)
+        return self.slot.valid & (self.slot.direction == info.number)
 
-    def _agree(self, m):
+    def _arbitrate_writes(self, m):
         """Stall the second write port if the words of the two ports are for the same part of a
         bank."""
         plan, first, second = self.plan, self.write, self.write_1
@@ -154,11 +154,11 @@ class Datapath(wiring.Component):
 
     def _writes(self, m, pad, region):
         """Connect the write ports of one scratchpad."""
-        taken = [self.write_en]
+        accepted = [self.write_en]
         if self.plan.ports > 1:
-            taken.append(self.write_en_1 & self.write_ready_1)
+            accepted.append(self.write_en_1 & self.write_ready_1)
         writes, inner = (of_ports(each, "write", self.plan.ports) for each in (self, pad))
-        for number, enabled in enumerate(taken):
+        for number, enabled in enumerate(accepted):
             self._write(m, inner[number], writes[number], enabled, region)
 
     def _write(self, m, inner, write, enabled, region):
@@ -172,33 +172,33 @@ class Datapath(wiring.Component):
             for name in vector.shape().members:
                 if name == "deficit_east":  # of a stationary block
                     value = came.deficit
-                elif name == "poison" and region != Region.HELD:  # one bit for all elements
+                elif name == "poison" and region != Region.STATIONARY:  # one bit for all elements
                     value = came.poison.any()
                 else:
                     value = came[name]
                 m.d.comb += vector[name].eq(value)
 
-    def _stream(self, m, array, way, direction):
+    def _stream(self, m, array, info, direction):
         """Make the scratchpad from which the vectors of a direction stream."""
-        m.submodules[f"{way.side}_scratchpad"] = pad = StreamScratchpad(self.plan, side=way.side)
-        self._writes(m, pad, way.region)
+        m.submodules[f"{info.side}_scratchpad"] = pad = StreamScratchpad(self.plan, side=info.side)
+        self._writes(m, pad, info.region)
         m.d.comb += [
-            pad.read_en.eq(self._issues(way)),
-            pad.read_addr.eq(self.slot[way.vector_addr]),
+            pad.read_en.eq(self._issues(info)),
+            pad.read_addr.eq(self.slot[info.vector_addr]),
         ]
         if self.plan.poison:
-            m.d.comb += pad.read_banks.eq(self._contraction(m, way, direction))
-        for port, vector in zip(getattr(array, way.side), pad.ports, strict=True):
+            m.d.comb += pad.read_banks.eq(self._contraction(m, info, direction))
+        for port, vector in zip(getattr(array, info.side), pad.ports, strict=True):
             m.d.comb += port.eq(vector)
 
-    def _contraction(self, m, way, direction):
+    def _contraction(self, m, info, direction):
         """Return how many blocks of the contraction the active pass has. The number came with the
         stationary words of the pass."""
-        told = self.held[way.contraction]
-        loaded = Signal(told.shape(), name=f"{direction}_loaded")
-        active = Signal(told.shape(), name=f"{direction}_active")
-        with m.If(self.held.valid):
-            m.d.sync += loaded.eq(told)
+        contraction_blocks = self.stationary[info.contraction]
+        loaded = Signal(contraction_blocks.shape(), name=f"{direction}_loaded")
+        active = Signal(contraction_blocks.shape(), name=f"{direction}_active")
+        with m.If(self.stationary.valid):
+            m.d.sync += loaded.eq(contraction_blocks)
         with m.If(self.slot.swap):
             m.d.sync += active.eq(loaded)
         return active
@@ -227,7 +227,7 @@ class Datapath(wiring.Component):
             freed = delayed
         m.d.comb += self.freed.eq(freed)
 
-    def _accumulators(self, m, array, way, direction):
+    def _accumulators(self, m, array, info, direction):
         """Make the accumulators behind the output ports of a direction. Return the signals that
         mark losses."""
         slot, outer, outputs = self.slot, getattr(self, direction), getattr(array, direction)
@@ -242,10 +242,10 @@ class Datapath(wiring.Component):
         )
         wiring.connect(m, wiring.flipped(outer.drain), sums.drain)
         m.d.comb += [
-            sums.sum_en.eq(self._issues(way)),
+            sums.sum_en.eq(self._issues(info)),
             sums.sum_addr.eq(slot.sum_addr),
             sums.fresh.eq(slot.fresh),
-            sums.sum_done.eq(slot[way.done]),
+            sums.sum_done.eq(slot[info.done]),
             outer.done.eq(sums.done),
         ]
         for psums, output in zip(sums.psums, outputs, strict=True):

@@ -10,16 +10,16 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.data_registers import data_register
 from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.halves import west_word
-from diastole_hw.schedule.room import place_of_sums
+from diastole_hw.schedule.sum_places import place_of_sums
 from diastole_hw.schedule.tokens import PLANE, length_shapes, loaded_chunk_layout, pass_layout
 from diastole_sim.spec.sizes.array_sizes import TILES_OF_SUMS
 
-BANKS = wiring.Signature({"free": In(1), "take": Out(1)})
+SUM_SPACE = wiring.Signature({"free": In(1), "take": Out(1)})
 """Handshake for the space of a tile's sums in one direction. ``free``: space is free. ``take``: the
 tile takes the space, in the cycle of the tile's first pass. The store unit counts the space."""
-LOADED = wiring.Signature({"there": In(1), "take": Out(1)})
-"""Handshake for loaded data. ``there``: loaded data wait for a chunk. ``take``: a chunk takes the
-data, with the first pass of the chunk."""
+LOADED = wiring.Signature({"available": In(1), "take": Out(1)})
+"""Handshake for loaded data. ``available``: loaded data wait for a chunk. ``take``: a chunk takes
+the data, with the first pass of the chunk."""
 LOADS = ("blocks", "maxima")
 
 
@@ -38,12 +38,12 @@ class Slice:
     last_slice: Signal  # last slice of the chunk; no meaning in the first slice
     last_group: Signal  # last group of the slice; no meaning in the first group
     streamed: Signal  # block of the slab at which the slice begins
-    held: Signal  # block of the slab at which the group of the slice begins
+    stationary: Signal  # block of the slab at which the group of the slice begins
     row: Signal  # block of the slab at which the first group of the slice begins
     sums: Signal  # word of the tile at which the sums of the group begin
 
 
-class OfPlanes(NamedTuple):
+class PlaneMarks(NamedTuple):
     """Flags of a chunk for a pair of planes, with the names in ``chunk_layout``. All flags but
     ``done_east`` are None if tensors have no planes."""
 
@@ -54,9 +54,9 @@ class OfPlanes(NamedTuple):
     done_north: Value | None = None
 
     @staticmethod
-    def also(condition: Value, said: Value | None) -> Value:
-        """Return ``condition``, restricted by the flag ``said`` if the flag exists."""
-        return condition if said is None else condition & said
+    def restrict(condition: Value, mark: Value | None) -> Value:
+        """Return ``condition``, restricted by the flag ``mark`` if the flag exists."""
+        return condition if mark is None else condition & mark
 
 
 class PassWalk(wiring.Component):
@@ -74,12 +74,12 @@ class PassWalk(wiring.Component):
     north every slice of the contraction is a tile of its own. The slice is a chunk, or a chunk for
     each pair of planes. A pass that opens a tile waits for free space.
 
-    Tiles of sums take the places of :func:`diastole_hw.schedule.room.place_of_sums` in turn, and
-    the tiles of a product follow the tiles of the previous product. A machine with a single
+    Tiles of sums take the places of :func:`diastole_hw.schedule.sum_places.place_of_sums` in turn,
+    and the tiles of a product follow the tiles of the previous product. A machine with a single
     direction ignores ``north``. A machine without a fused pass ignores ``fused``.
 
     Timing: one pass per cycle. ``passes`` is combinational from ``chunks``, and ``passes.valid``
-    also from ``there`` and ``free``. ``take`` and ``chunks.ready`` are combinational from
+    also from ``available`` and ``free``. ``take`` and ``chunks.ready`` are combinational from
     ``passes.ready`` too. A chunk is released with the last pass of the chunk.
 
     Members
@@ -88,7 +88,7 @@ class PassWalk(wiring.Component):
         A product from west to north; the fused pass, with ``north`` 0. ``north``, ``fused`` and the
         following inputs, up to ``planes``, are stable from the first chunk of a product to the
         last.
-    t_step, held_stride : In(length_shapes(plan)[name])
+    t_step, stationary_stride : In(length_shapes(plan)[name])
         Lengths of the product, in blocks.
     east_whole, north_whole : In(1), In(1)
         The tiles of the direction take whole memories of sums.
@@ -124,14 +124,14 @@ class PassWalk(wiring.Component):
             {
                 "north": In(1),  # sums leave to the north only
                 "fused": In(1),
-                **{name: In(lengths[name]) for name in ("t_step", "held_stride")},
+                **{name: In(lengths[name]) for name in ("t_step", "stationary_stride")},
                 "east_whole": In(1),
                 "north_whole": In(1),
                 "chunks": In(stream.Signature(loaded_chunk_layout(plan))),
                 "loaded": Out(wiring.Signature(dict.fromkeys(LOADS, Out(LOADED)))),
                 "passes": Out(stream.Signature(pass_layout(plan))),
                 "tile": Out(loaded_chunk_layout(plan)),  # the chunk of the pass at the output
-                "banks": Out(wiring.Signature({"east": Out(BANKS), "north": Out(BANKS)})),
+                "banks": Out(wiring.Signature({"east": Out(SUM_SPACE), "north": Out(SUM_SPACE)})),
                 "wait_load": Out(1),
                 "wait_accumulator": Out(1),
             }
@@ -154,8 +154,8 @@ class PassWalk(wiring.Component):
             last_slice=data_register(name="last_slice"),
             last_group=data_register(name="last_group"),
             streamed=Signal.like(chunk.stream_base, name="streamed"),
-            held=Signal.like(chunk.held_base, name="held"),
-            row=Signal.like(chunk.held_base, name="held_row"),
+            stationary=Signal.like(chunk.stationary_base, name="stationary"),
+            row=Signal.like(chunk.stationary_base, name="stationary_row"),
             sums=Signal(range(plan.tile_sums), name="sums"),
         )
         c_left = Signal.like(chunk.c_blocks, name="c_left")
@@ -182,40 +182,40 @@ class PassWalk(wiring.Component):
             ends.eq(last_c & last_l),
         ]
         self._addresses(m, fused, at, east_tile, north_tile)
-        has = self._said_of_planes()
+        has = self._plane_marks()
         # The pass at the output.
         m.d.comb += [
             out.t_count.eq(chunk.t_count),
             out.rows_valid.eq(Mux(north, c_valid, l_valid)),
             out.cols_valid.eq(Mux(north, l_valid, c_valid)),
-            out.use_east.eq(has.also(~north, has.east)),
-            out.use_north.eq(north | has.also(fused, has.north)),
+            out.use_east.eq(has.restrict(~north, has.east)),
+            out.use_north.eq(north | has.restrict(fused, has.north)),
             out.fresh_east.eq(first_c),
-            out.fresh_north.eq(Mux(fused, has.also(at.first, has.opens), first_c)),
+            out.fresh_north.eq(Mux(fused, has.restrict(at.first, has.opens), first_c)),
             out.frees.stream.eq(ends & chunk.free_stream),
-            out.frees.held.eq(ends & chunk.free_held),
+            out.frees.stationary.eq(ends & chunk.free_stationary),
             out.frees.west.eq(ends & chunk.last & fused),
             out.done_east.eq(~north & has.done_east & ends),
             out.done_north.eq(
-                Mux(fused, has.also(last_l, has.done_north), north & chunk.last & ends)
+                Mux(fused, has.restrict(last_l, has.done_north), north & chunk.last & ends)
             ),
             self.tile.eq(self.chunks.payload),
         ]
         if plan.planar:
             m.d.comb += self.tile.last.eq(chunk.last_slice)
-        taken = self._taken(m, fused, north, at, has)
+        accepted = self._send_pass(m, fused, north, at, has)
         if plan.floats:
             last = last_c & chunk.last
-            self._chunks(m, north, fused, taken, last_l, last)
-        m.d.comb += self.chunks.ready.eq(taken & ends)
+            self._chunks(m, north, fused, accepted, last_l, last)
+        m.d.comb += self.chunks.ready.eq(accepted & ends)
         # The next pass: the next group of lanes, after the last group the next slice, or the next
         # chunk.
-        by_lanes = Mux(north, self.held_stride, plan.rows)
-        by_slices = Mux(north, plan.rows, self.held_stride)
-        with m.If(taken):
+        by_lanes = Mux(north, self.stationary_stride, plan.rows)
+        by_slices = Mux(north, plan.rows, self.stationary_stride)
+        with m.If(accepted):
             m.d.sync += [l_done.eq(l_done + side_l), at.first_group.eq(last_l), at.first.eq(ends)]
             m.d.sync += at.last_group.eq(l_left <= side_l << 1)
-            m.d.sync += at.held.eq(at.held + by_lanes)
+            m.d.sync += at.stationary.eq(at.stationary + by_lanes)
             with m.If(out.done_north):
                 m.d.sync += north_tile.eq(north_tile + 1)
             m.d.sync += at.sums.eq(at.sums + (self.t_step << plan.log_block))
@@ -225,21 +225,21 @@ class PassWalk(wiring.Component):
                 m.d.sync += [c_done.eq(c_done + side_c), at.first_slice.eq(ends)]
                 m.d.sync += at.last_slice.eq(c_left <= side_c << 1)
                 m.d.sync += at.streamed.eq(at.streamed + self.t_step)
-                m.d.sync += [at.row.eq(at.row + by_slices), at.held.eq(at.row + by_slices)]
+                m.d.sync += [at.row.eq(at.row + by_slices), at.stationary.eq(at.row + by_slices)]
             with m.If(ends):
                 m.d.sync += [c_done.eq(0), at.streamed.eq(0)]
-                m.d.sync += [at.row.eq(0), at.held.eq(0)]
+                m.d.sync += [at.row.eq(0), at.stationary.eq(0)]
             with m.If(out.done_east):
                 m.d.sync += east_tile.eq(east_tile + 1)
         return m
 
-    def _said_of_planes(self) -> OfPlanes:
+    def _plane_marks(self) -> PlaneMarks:
         chunk = self.chunks.p
         if self.plan.planar:
-            return OfPlanes(**{name: chunk[name] for name in OfPlanes._fields})
-        return OfPlanes(done_east=chunk.last)
+            return PlaneMarks(**{name: chunk[name] for name in PlaneMarks._fields})
+        return PlaneMarks(done_east=chunk.last)
 
-    def _chunks(self, m, north, fused, taken, last_l, last):
+    def _chunks(self, m, north, fused, accepted, last_l, last):
         """Drive the flags of the chunks of the contraction that are added as floats. These chunks
         consist of whole slices. ``last``: the slice is the last slice of its tile."""
         plan, out = self.plan, self.passes.p
@@ -247,7 +247,7 @@ class PassWalk(wiring.Component):
         of_east, of_north = (slices.get(name, 1) for name in ("east", "north"))
         first, begins, ends = self._position(
             m, "chunk", Mux(north, of_north, of_east) - 1, max(of_east, of_north),
-            moves=taken & last_l, last=last,
+            moves=accepted & last_l, last=last,
         )  # fmt: skip
         m.d.comb += [
             out.fresh_east.eq(first), out.begins_east.eq(begins), out.ends_east.eq(ends),
@@ -257,7 +257,7 @@ class PassWalk(wiring.Component):
             # To the north the contraction runs over the lanes, and begins anew after the last lane
             # group.
             first, begins, ends = self._position(
-                m, "fused", of_north - 1, of_north, moves=taken, last=last_l
+                m, "fused", of_north - 1, of_north, moves=accepted, last=last_l
             )
             with m.If(fused):
                 m.d.comb += out.fresh_north.eq(first)
@@ -280,47 +280,49 @@ class PassWalk(wiring.Component):
                 m.d.sync += first.eq(last)
         return first, number == 0, ends
 
-    def _taken(self, m, fused, north, at, has):
+    def _send_pass(self, m, fused, north, at, has):
         """Return whether the current pass is sent. Drive the handshakes for loaded data and for
         space of sums."""
         chunk, banks, loaded = self.chunks.p, self.banks, self.loaded
         opens_east = Signal()
         opens_north = Signal()
-        there = Signal()
+        available = Signal()
         free = Signal()
-        taken = Signal()
-        loads = chunk.load_stream | chunk.load_held
+        accepted = Signal()
+        loads = chunk.load_stream | chunk.load_stationary
         blocks = at.first & (loads | chunk.load_west if self.plan.planar else loads)
         waits = dict(zip(LOADS, (blocks, at.first & chunk.first), strict=True))
         m.d.comb += [
-            there.eq(Cat(~due | getattr(loaded, what).there for what, due in waits.items()).all()),
+            available.eq(
+                Cat(~due | getattr(loaded, what).available for what, due in waits.items()).all()
+            ),
             opens_east.eq(~north & chunk.first & at.first),
             opens_north.eq(
-                Mux(fused, has.also(at.first, has.opens), north & chunk.first & at.first)
+                Mux(fused, has.restrict(at.first, has.opens), north & chunk.first & at.first)
             ),
             free.eq((~opens_east | banks.east.free) & (~opens_north | banks.north.free)),
-            self.passes.valid.eq(self.chunks.valid & there & free),
-            self.wait_load.eq(self.chunks.valid & ~there),
-            self.wait_accumulator.eq(self.chunks.valid & there & ~free),
-            taken.eq(self.passes.valid & self.passes.ready),
-            *(getattr(loaded, what).take.eq(taken & due) for what, due in waits.items()),
-            banks.east.take.eq(taken & opens_east),
-            banks.north.take.eq(taken & opens_north),
+            self.passes.valid.eq(self.chunks.valid & available & free),
+            self.wait_load.eq(self.chunks.valid & ~available),
+            self.wait_accumulator.eq(self.chunks.valid & available & ~free),
+            accepted.eq(self.passes.valid & self.passes.ready),
+            *(getattr(loaded, what).take.eq(accepted & due) for what, due in waits.items()),
+            banks.east.take.eq(accepted & opens_east),
+            banks.north.take.eq(accepted & opens_north),
         ]
-        return taken
+        return accepted
 
     def _addresses(self, m, fused, at, east_tile, north_tile):
         """Drive the addresses of the current pass, in words of the banks."""
         plan, out, chunk = self.plan, self.passes.p, self.chunks.p
         log_block = plan.log_block
         streamed = Signal.like(chunk.stream_base, name="stream_block")
-        held = Signal.like(chunk.held_base, name="held_block")
+        stationary = Signal.like(chunk.stationary_base, name="stationary_block")
         of_north = Signal.like(at.sums, name="sums_of_north")
         m.d.comb += [
             of_north.eq(at.sums),
             streamed.eq(chunk.stream_base + at.streamed),
-            held.eq(chunk.held_base + at.held),
-            out.held_addr.eq(held << log_block),
+            stationary.eq(chunk.stationary_base + at.stationary),
+            out.stationary_addr.eq(stationary << log_block),
             out.south_addr.eq(streamed << log_block),
             out.west_addr.eq(streamed << log_block),
             out.east_addr.eq(place_of_sums(plan, east_tile, self.east_whole, at.sums)),

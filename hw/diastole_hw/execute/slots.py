@@ -6,16 +6,16 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.data_registers import data_register
 from diastole_hw.plan.plan import Plan
-from diastole_hw.schedule.tokens import held_read_layout, pass_layout, slot_layout
+from diastole_hw.schedule.tokens import pass_layout, slot_layout, stationary_read_layout
 from diastole_hw.successor import is_successor
 
-_HELD = ("held_addr", "rows_valid", "cols_valid")
+_STATIONARY = ("stationary_addr", "rows_valid", "cols_valid")
 
 
 def streamed_layout(plan: Plan) -> data.StructLayout:
     """Return the layout of the members of a pass that are needed while the pass streams."""
     members = pass_layout(plan).members.items()
-    return data.StructLayout({name: shape for name, shape in members if name not in _HELD})
+    return data.StructLayout({name: shape for name, shape in members if name not in _STATIONARY})
 
 
 class PassRun(wiring.Component):
@@ -28,11 +28,11 @@ class PassRun(wiring.Component):
 
     Timing: a pass with n slots costs max(n, R B, ``plan.shortest_pass``) cycles. A pass follows its
     predecessor without a bubble if the pass was accepted R B cycles before the predecessor ends. A
-    reset counts as a short predecessor. ``slot`` and ``held`` are registers. ``slot.swap`` comes
-    one cycle before the first vector of a pass and after the last stationary word of the pass. The
-    first stationary word of the next pass comes with ``slot.swap`` at the earliest, and the
-    following words come one per cycle. ``passes.ready`` is a function of registers only. Two passes
-    may be inside: the pass that streams and the pass that is loaded.
+    reset counts as a short predecessor. ``slot`` and ``stationary`` are registers. ``slot.swap``
+    comes one cycle before the first vector of a pass and after the last stationary word of the
+    pass. The first stationary word of the next pass comes with ``slot.swap`` at the earliest, and
+    the following words come one per cycle. ``passes.ready`` is a function of registers only. Two
+    passes may be inside: the pass that streams and the pass that is loaded.
 
     Members
     -------
@@ -42,7 +42,7 @@ class PassRun(wiring.Component):
         ``done_east`` and ``done_north`` come with the last vector of the direction, ``frees`` with
         the last vector of the pass. While ``valid`` is 0, only ``swap``, ``frees``, ``done_east``
         and ``done_north`` have a meaning.
-    held : Out(held_read_layout(plan))
+    stationary : Out(stationary_read_layout(plan))
     busy : Out(1)
         A pass is inside. The last slot is output one cycle after the last cycle of ``busy``.
     starved : Out(1)
@@ -57,7 +57,7 @@ class PassRun(wiring.Component):
             {
                 "passes": In(stream.Signature(pass_layout(plan))),
                 "slot": Out(slot_layout(plan)),
-                "held": Out(held_read_layout(plan)),
+                "stationary": Out(stationary_read_layout(plan)),
                 "busy": Out(1),
                 "starved": Out(1),
             }
@@ -68,8 +68,8 @@ class PassRun(wiring.Component):
         plan = self.plan
         loading = Signal()
         loaded = Signal()
-        ahead = data_register(streamed_layout(plan))
-        now = data_register(streamed_layout(plan))
+        next_pass = data_register(streamed_layout(plan))
+        current_pass = data_register(streamed_layout(plan))
         row = Signal(range(max(plan.rows, 2)))
         index = Signal(range(max(plan.block, 2)))
         running = Signal()
@@ -84,15 +84,18 @@ class PassRun(wiring.Component):
         # The first word is read in the cycle of the swap, when the shadow blocks become free.
         starts = Signal()
         last_word = Signal()
-        given, held = self.passes.p, self.held
+        offered, stationary = self.passes.p, self.stationary
         m.d.comb += [
             self.passes.ready.eq(~loading & (~loaded | swap)),
             starts.eq(self.passes.valid & self.passes.ready),
             last_word.eq((row == plan.rows - 1) & (index == plan.block - 1)),
         ]
         with m.If(starts):
-            m.d.sync += [ahead[name].eq(given[name]) for name in ahead.shape().members]
-            m.d.sync += [held.rows_valid.eq(given.rows_valid), held.cols_valid.eq(given.cols_valid)]
+            m.d.sync += [next_pass[name].eq(offered[name]) for name in next_pass.shape().members]
+            m.d.sync += [
+                stationary.rows_valid.eq(offered.rows_valid),
+                stationary.cols_valid.eq(offered.cols_valid),
+            ]
             m.d.sync += loading.eq(1)
         with m.If(starts | loading):
             m.d.sync += index.eq(index + 1)
@@ -101,16 +104,16 @@ class PassRun(wiring.Component):
             with m.If(last_word):
                 m.d.sync += [loading.eq(0), loaded.eq(1), row.eq(0), index.eq(0)]
         m.d.sync += [
-            held.valid.eq(starts | loading),
-            held.addr.eq(Mux(loading, held.addr + 1, given.held_addr)),
-            held.row.eq(row),
-            held.index.eq(index),
+            stationary.valid.eq(starts | loading),
+            stationary.addr.eq(Mux(loading, stationary.addr + 1, offered.stationary_addr)),
+            stationary.row.eq(row),
+            stationary.index.eq(index),
         ]
 
         # Stream: swap the blocks, then count the vectors of the pass in each direction.
         m.d.comb += [
-            last_t.eq(is_successor(now.t_count, t)),
-            ends.eq(running & last_t & (north | ~now.use_north)),
+            last_t.eq(is_successor(current_pass.t_count, t)),
+            ends.eq(running & last_t & (north | ~current_pass.use_north)),
             swap.eq(loaded & ((~running | ends) & (age == plan.shortest_pass))),
             self.busy.eq(loading | loaded | running),
             self.starved.eq(~running & ~loaded & ~loading),
@@ -124,28 +127,30 @@ class PassRun(wiring.Component):
             with m.If(ends):
                 m.d.sync += running.eq(0)
         with m.If(swap):
-            m.d.sync += [now.eq(ahead), running.eq(1), t.eq(0), age.eq(1)]
+            m.d.sync += [current_pass.eq(next_pass), running.eq(1), t.eq(0), age.eq(1)]
             m.d.sync += loaded.eq((starts | loading) & last_word)
-            m.d.sync += north.eq(~ahead.use_east)
+            m.d.sync += north.eq(~next_pass.use_east)
         slot = self.slot
         m.d.sync += [slot.valid.eq(running), slot.direction.eq(north), slot.swap.eq(swap)]
-        self._places(m, now, t, last_t, running, north, ends)
+        self._places(m, current_pass, t, last_t, running, north, ends)
         return m
 
-    def _places(self, m, now, t, last_t, running, north, ends):
+    def _places(self, m, current_pass, t, last_t, running, north, ends):
         """Drive the slot's read addresses, address of sums, and flags of the end."""
         slot = self.slot
         m.d.sync += [
-            slot.south_addr.eq(now.south_addr + t),
-            slot.west_addr.eq(now.west_addr + t),
-            slot.sum_addr.eq(Mux(north, now.north_addr, now.east_addr) + t),
-            slot.fresh.eq(Mux(north, now.fresh_north, now.fresh_east)),
-            slot.frees.eq(Mux(ends, now.frees, 0)),
-            slot.done_east.eq(running & ~north & last_t & now.done_east),
-            slot.done_north.eq(running & north & last_t & now.done_north),
+            slot.south_addr.eq(current_pass.south_addr + t),
+            slot.west_addr.eq(current_pass.west_addr + t),
+            slot.sum_addr.eq(Mux(north, current_pass.north_addr, current_pass.east_addr) + t),
+            slot.fresh.eq(Mux(north, current_pass.fresh_north, current_pass.fresh_east)),
+            slot.frees.eq(Mux(ends, current_pass.frees, 0)),
+            slot.done_east.eq(running & ~north & last_t & current_pass.done_east),
+            slot.done_north.eq(running & north & last_t & current_pass.done_north),
         ]
         if self.plan.floats:
             m.d.sync += [
-                slot[name].eq(Mux(north, now[f"{name}_north"], now[f"{name}_east"]))
+                slot[name].eq(
+                    Mux(north, current_pass[f"{name}_north"], current_pass[f"{name}_east"])
+                )
                 for name in ("begins", "ends")
             ]

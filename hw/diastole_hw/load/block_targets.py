@@ -103,19 +103,19 @@ class BlockTargets(wiring.Component):
         m = Module()
         group = data_register(block_group_layout(self.plan))
         left = Signal(range(GROUP_BLOCKS + 1))  # blocks of the group still to be looked up
-        given = Signal()  # the block of the last look-up is output
+        block_valid = Signal()  # the block of the last look-up is output
         row_at = self._position("row")
         col_at = self._position("col")
         looks_up = self.lookup.enable
         m.d.comb += [
-            looks_up.eq((left != 0) & (~given | self.blocks.ready)),
+            looks_up.eq((left != 0) & (~block_valid | self.blocks.ready)),
             self.groups.ready.eq((left == 0) | ((left == 1) & looks_up)),
-            self.blocks.valid.eq(given),
+            self.blocks.valid.eq(block_valid),
         ]
         with m.If(self.blocks.ready):
-            m.d.sync += given.eq(0)
+            m.d.sync += block_valid.eq(0)
         with m.If(looks_up):
-            m.d.sync += [given.eq(1), left.eq(left - 1), group.col.eq(group.col + 1)]
+            m.d.sync += [block_valid.eq(1), left.eq(left - 1), group.col.eq(group.col + 1)]
             self._next_exponents(m, group)
             advance(m, col_at, self._banks(group.region), group.region.stride)
         with m.If(self.groups.valid & self.groups.ready):
@@ -176,13 +176,13 @@ class BlockTargets(wiring.Component):
         p = self._entry(m, "p", region, Mux(region.by_column, group.col, group.row))
         q = self._entry(m, "q", region, Mux(region.by_column, group.row, group.col))
         stream_slot = region.tile * pow2ceil(plan.stream_maxima_words)
-        held_slot = Mux(region.fused, 0, region.tile * pow2ceil(plan.held_maxima_words))
-        held_first = Mux(region.fused, 0, region.held_offset)
+        stationary_slot = Mux(region.fused, 0, region.tile * pow2ceil(plan.stationary_maxima_words))
+        stationary_first = Mux(region.fused, 0, region.stationary_offset)
         entries = {
             "south": (stream_slot, region.stream_offset + q),
             "west": (stream_slot, region.stream_offset + q),
-            "east": (held_slot, held_first + q),
-            "north": (held_slot, region.held_offset + p),
+            "east": (stationary_slot, stationary_first + q),
+            "north": (stationary_slot, region.stationary_offset + p),
         }
         shift = exact_log2(plan.beat_bytes)
         for name in maxima_names(plan):
@@ -215,19 +215,19 @@ class BlockTargets(wiring.Component):
         if plan.ports > 1:
             last_row = group.row + plan.ports >= region.rows
             drop |= group.row >= region.rows
-        said = {
+        fields = {
             "kind": region.kind,
             "cls": region.cls,
             "bank": bank,
             "word": (slice_ + q) << (plan.log_block - exact_log2(plan.fill_vectors)),
-            "turned": region.turned,
+            "transposed": region.transposed,
             "drop": drop,
             "ends": left == 1,
             "last": region.last & last_row & (left == 1) & last_col,
         }
         if plan.planar:
-            said["plane"] = region.plane
-        for name, value in said.items():
+            fields["plane"] = region.plane
+        for name, value in fields.items():
             register = data_register(block[name].shape(), name=f"block_{name}")
             m.d.comb += block[name].eq(register)
             with m.If(self.lookup.enable):
@@ -238,7 +238,7 @@ class BlockTargets(wiring.Component):
         """Drive the scales of the block, or of the block's rows, and the maxima that bound the
         scales."""
         plan, block = self.plan, self.blocks.p
-        for row in range(max(plan.stream_entries, plan.held_entries)):
+        for row in range(max(plan.stream_entries, plan.stationary_entries)):
             scale = data_register(8, name=f"scale_{row}")
             own = group.exponents.word_select(row, 8)
             if row:
@@ -248,7 +248,7 @@ class BlockTargets(wiring.Component):
             m.d.comb += block.scale[row].eq(scale)
             if row < plan.stream_entries:
                 m.d.comb += block.maximum[row].eq(self._maximum(block.kind, row))
-            if plan.north and row < plan.held_entries:
+            if plan.north and row < plan.stationary_entries:
                 m.d.comb += block.maximum_north[row].eq(self.lookup.north.value[row])
 
     def _maximum(self, kind, row):
@@ -262,4 +262,4 @@ class BlockTargets(wiring.Component):
         streamed = of(self.lookup.south)
         if self.plan.north:
             streamed = Mux(kind == Region.WEST, of(self.lookup.west), streamed)
-        return Mux(kind == Region.HELD, of(self.lookup.east), streamed)
+        return Mux(kind == Region.STATIONARY, of(self.lookup.east), streamed)

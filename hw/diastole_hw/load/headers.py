@@ -56,7 +56,7 @@ class Headers(wiring.Component):
         m = Module()
         cls = Signal(2)
         read = Signal()  # the mode reads the current class
-        asked = Signal()
+        requested = Signal()
         moves = Signal()
         addresses = Array([self.operands.x, self.operands.w, self.operands.dy])
         with m.Switch(self.mode):
@@ -73,18 +73,18 @@ class Headers(wiring.Component):
                     m.next = "READ"
             with m.State("READ"):
                 m.d.comb += [
-                    self.read.requests.valid.eq(read & ~asked),
-                    self.read.beats.ready.eq(asked),
-                    moves.eq(Mux(asked, self.read.beats.valid, ~read)),
+                    self.read.requests.valid.eq(read & ~requested),
+                    self.read.beats.ready.eq(requested),
+                    moves.eq(Mux(requested, self.read.beats.valid, ~read)),
                 ]
                 with m.If(self.read.requests.valid & self.read.requests.ready):
-                    m.d.sync += asked.eq(1)
+                    m.d.sync += requested.eq(1)
                 with m.If(moves):
-                    m.d.sync += [asked.eq(0), cls.eq(cls + 1)]
+                    m.d.sync += [requested.eq(0), cls.eq(cls + 1)]
                     with m.If(cls == 2):
                         m.next = "IDLE"
         for number in range(3):
-            with m.If(asked & self.read.beats.valid & (cls == number)):
+            with m.If(requested & self.read.beats.valid & (cls == number)):
                 exponent = self.read.beats.payload[:EXPONENT_BITS].as_signed()
                 m.d.sync += self.exponents[number].eq(exponent)
         return m

@@ -204,12 +204,12 @@ class RegionParse(wiring.Component):
         rounded up to the whole granules that memory delivers."""
         plan = self.plan
         left = Signal.like(region.cols, name="left")
-        room = Signal(range(GROUP_BLOCKS + 1))
+        space = Signal(range(GROUP_BLOCKS + 1))
         whole = Signal(range(GROUP_BLOCKS + 1))
         m.d.comb += [
             left.eq(region.cols - col),
-            room.eq(GROUP_BLOCKS - offset),
-            blocks.eq(Mux(left < room, left, room)),
+            space.eq(GROUP_BLOCKS - offset),
+            blocks.eq(Mux(left < space, left, space)),
             self.groups.p.blocks.eq(whole),
         ]
         for cls in range(3):
@@ -239,6 +239,6 @@ class RegionParse(wiring.Component):
         """Return the first beat of the region's tile in the memory of maxima. The fused pass keeps
         all maxima of dY."""
         plan = self.plan
-        held = Mux(region.fused, 0, region.tile * pow2ceil(plan.held_maxima_words))
+        stationary = Mux(region.fused, 0, region.tile * pow2ceil(plan.stationary_maxima_words))
         streamed = region.tile * pow2ceil(plan.stream_maxima_words)
-        return Mux(region.kind.as_value()[0], held, streamed)  # EAST and NORTH are odd
+        return Mux(region.kind.as_value()[0], stationary, streamed)  # EAST and NORTH are odd

@@ -15,7 +15,7 @@ from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.halves import west_base
 from diastole_hw.schedule.regions import MAXIMA_STEPS, STEPS, RegionSteps, granules
 from diastole_hw.schedule.tokens import Region, chunk_layout, product_layout, region_layout
-from diastole_hw.transfer.address import Locate, whole_beats
+from diastole_hw.transfer.address import AddressGenerator, whole_beats
 from diastole_hw.transfer.times import times
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
@@ -34,7 +34,7 @@ class GroupRequest(NamedTuple):
 
 class RegionRequests(wiring.Component):
     """Request every beat that a chunk needs, region by region, and describe the regions to
-    :class:`diastole_hw.load.fill.Fill`.
+    :class:`diastole_hw.load.write_scratchpads.WriteScratchpads`.
 
     A region is a run of maxima or a rectangle of blocks on the way from memory to a scratchpad.
 
@@ -51,7 +51,7 @@ class RegionRequests(wiring.Component):
     Not checked: a region starts on a whole granule of its group, and ``base`` and maxima of a
     tensor are aligned to beats.
 
-    Timing: 1 cycle for a chunk, once ``room`` is high. Then follow, in order, the steps of
+    Timing: 1 cycle for a chunk, once ``space`` is high. Then follow, in order, the steps of
     :class:`diastole_hw.schedule.regions.RegionSteps` that request something:
 
     - A step of maxima takes 2 cycles. In the second cycle, ``regions`` and ``requests`` are valid
@@ -71,10 +71,10 @@ class RegionRequests(wiring.Component):
     -------
     product : In(product_layout(plan))
         Stable while chunks come, and in the cycle before the first chunk. The unit reads ``mode``,
-        ``c_blocks``, ``tensors``, ``to_columns``, ``t_step`` and ``held_stride``, and with planes
-        ``planes`` and ``lengths``.
+        ``c_blocks``, ``tensors``, ``to_columns``, ``t_step`` and ``stationary_stride``, and with
+        planes ``planes`` and ``lengths``.
     chunks : In(stream of chunk_layout(plan))
-    room : In(1)
+    space : In(1)
         The scratchpads have free space for the data of the chunk at ``chunks``. The space is taken
         with the chunk, which must have been offered for a cycle.
     regions : Out(stream of region_layout(plan))
@@ -98,7 +98,7 @@ class RegionRequests(wiring.Component):
             {
                 "product": In(product_layout(plan)),
                 "chunks": In(stream.Signature(chunk_layout(plan))),
-                "room": In(1),
+                "space": In(1),
                 "regions": Out(stream.Signature(region_layout(plan))),
                 "requests": Out(stream.Signature(request_layout())),
                 "busy": Out(1),
@@ -131,7 +131,7 @@ class RegionRequests(wiring.Component):
         m.d.comb += self.requests.p.addr.eq(group_addr)
 
         pitch = tensor.pitch if plan.ports == 1 else tensor.pitch << 1
-        m.submodules.first_row = first_row = Locate(
+        m.submodules.first_row = first_row = AddressGenerator(
             count_bits=len(table.row0),
             step_bits=len(pitch),
             beat_bytes=plan.beat_bytes,
@@ -162,7 +162,7 @@ class RegionRequests(wiring.Component):
 
         def next_step(steps):
             """Go to the first of ``steps``, or to the next chunk if ``steps`` is empty."""
-            m.d.sync += left.eq(Mux(steps.any(), steps & (steps - 1), table.wanted))
+            m.d.sync += left.eq(Mux(steps.any(), steps & (steps - 1), table.needed))
             m.next = "CHUNK"
             for number in reversed(range(STEPS)):
                 with m.If(steps[number]):
@@ -173,9 +173,9 @@ class RegionRequests(wiring.Component):
             m.d.comb += self.busy.eq(~fsm.ongoing("CHUNK"))
             # Wait for a chunk and for free space.
             with m.State("CHUNK"):
-                m.d.comb += self.chunks.ready.eq(self.room)
-                m.d.sync += left.eq(table.wanted)
-                with m.If(self.chunks.valid & self.room):
+                m.d.comb += self.chunks.ready.eq(self.space)
+                m.d.sync += left.eq(table.needed)
+                with m.If(self.chunks.valid & self.space):
                     m.d.sync += chunk.eq(self.chunks.payload)
                     next_step(left)
             # Compute the address of the maxima, or begin to locate the first row of blocks.
@@ -279,8 +279,8 @@ class RegionRequests(wiring.Component):
         kind = Signal(table.kind.shape(), name="kind", reset_less=True)
         m.d.sync += kind.eq(table.kind)
         m.d.comb += base.eq(chunk.stream_base)
-        with m.If(kind == Region.HELD):
-            m.d.comb += base.eq(chunk.held_base)
+        with m.If(kind == Region.STATIONARY):
+            m.d.comb += base.eq(chunk.stationary_base)
         with m.Elif(fused & (kind == Region.WEST)):
             m.d.comb += base.eq(west_base(self.plan, product, chunk))
         m.d.comb += [
@@ -290,11 +290,15 @@ class RegionRequests(wiring.Component):
             region.cols.eq(table.cols),
             region.offset.eq(table.col0),
             region.by_column.eq(table.by_column),
-            region.turned.eq(table.turned),
+            region.transposed.eq(table.transposed),
             region.stream_offset.eq(self._offset(m, cls, chunk.t0, "stream")),
-            region.held_offset.eq(Mux(fused, chunk.c0, self._offset(m, cls, chunk.l0, "held"))),
+            region.stationary_offset.eq(
+                Mux(fused, chunk.c0, self._offset(m, cls, chunk.l0, "stationary"))
+            ),
             region.base.eq(base),
-            region.stride.eq(Mux(kind == Region.HELD, product.held_stride, product.t_step)),
+            region.stride.eq(
+                Mux(kind == Region.STATIONARY, product.stationary_stride, product.t_step)
+            ),
             region.fused.eq(fused),
             region.tile.eq(chunk.tile),
             region.last.eq(table.last),
@@ -347,10 +351,10 @@ class RegionRequests(wiring.Component):
         group = max(layout.group_beats for layout in layouts) * plan.beat_bytes
         skipped = Signal(range(group))  # bytes of the group before the first elements
         rest = Signal(range(group + 1))  # bytes from the first elements to the next group
-        room = Signal(range(GROUP_BLOCKS + 1))
+        space = Signal(range(GROUP_BLOCKS + 1))
         m.d.comb += [
-            room.eq(GROUP_BLOCKS - offset),
-            blocks.eq(Mux(cols_left < room, cols_left, room)),
+            space.eq(GROUP_BLOCKS - offset),
+            blocks.eq(Mux(cols_left < space, cols_left, space)),
         ]
         for each in range(3):
             with m.If(cls == each):
@@ -366,12 +370,12 @@ class RegionRequests(wiring.Component):
                     rest.eq(Array(of_group - start for start in starts)[offset]),
                     exponents.eq(before),
                 ]
-        asked = Signal.like(both, name="group_beats")
+        requested = Signal.like(both, name="group_beats")
         moved = Signal(range(group + 1))
         with m.If(offset == 0):
-            m.d.comb += [asked.eq(both), moved.eq(self._groups_bytes(cls, Const(1, 1)))]
+            m.d.comb += [requested.eq(both), moved.eq(self._groups_bytes(cls, Const(1, 1)))]
         with m.Elif(~at_mantissas):
-            m.d.comb += [asked.eq(exponents), moved.eq(skipped)]
+            m.d.comb += [requested.eq(exponents), moved.eq(skipped)]
         with m.Else():
-            m.d.comb += [asked.eq(beats), moved.eq(rest)]
-        return GroupRequest(asked, moved, blocks, (offset == 0) | at_mantissas)
+            m.d.comb += [requested.eq(beats), moved.eq(rest)]
+        return GroupRequest(requested, moved, blocks, (offset == 0) | at_mantissas)

@@ -8,10 +8,10 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.choice import the_one_of
+from diastole_hw.choice import one_hot_select
 from diastole_hw.data_registers import delayed_record
 from diastole_hw.memory.port_floats import PortFloats
-from diastole_hw.memory.port_sums import PortSums, shown_layout, sums_layout
+from diastole_hw.memory.port_sums import PortSums, read_data_layout, sums_layout
 from diastole_hw.plan.plan import Plan
 from diastole_sim.spec.require import require_int
 from diastole_sim.spec.sizes.array_sizes import SUM_MEMORIES
@@ -39,15 +39,15 @@ class SumsReadSignature(wiring.Signature):
         Address in ``port`` and the following ports.
     wrapped_addr : Out(range(plan.sum_words))
         Address in the ports from port 0 on, for the same tile. Absent if ``vectors`` is 1.
-    data : In(array of ``vectors`` times shown_layout(plan))
-    taken : In(SUM_MEMORIES)
+    data : In(array of ``vectors`` times read_data_layout(plan))
+    used_by_sums : In(SUM_MEMORIES)
         By memory, the top bit of an address: sums are added in the memory, and no word of the
         memory may be requested.
     """
 
     def __init__(self, plan: Plan, banks: int, vectors: int):
         require_int("vectors", vectors, 1, banks)
-        words = data.ArrayLayout(shown_layout(plan), vectors)
+        words = data.ArrayLayout(read_data_layout(plan), vectors)
         wrapped = {"wrapped_addr": Out(range(plan.sum_words))} if vectors > 1 else {}
         super().__init__(
             {
@@ -55,7 +55,7 @@ class SumsReadSignature(wiring.Signature):
                 "port": Out(range(max(banks, 2))),
                 "addr": Out(range(plan.sum_words)),
                 "data": In(words),
-                "taken": In(SUM_MEMORIES),
+                "used_by_sums": In(SUM_MEMORIES),
             }
             | wrapped
         )
@@ -106,8 +106,8 @@ class Accumulators(wiring.Component):
     sum_done : In(1)
     done : Out(1)
     drain : In(SumsReadSignature(plan, banks, drained))
-        A requested word must be in a memory that is not ``taken``, and of a tile that is not in
-        work. Not checked.
+        A requested word must be in a memory that is not ``used_by_sums``, and of a tile that is not
+        in work. Not checked.
     inexact : Out(1)
         A sum that is written was rounded, and has lost a bit. Present if sums are floats.
     """
@@ -170,17 +170,19 @@ class Accumulators(wiring.Component):
         for number in range(1, named + 1):
             stage = delayed_record(m, stage, f"control_{number}", control=CONTROL)
             stages.append(stage)
-        asked = self._drained_ports(m)
+        requested = self._drained_ports(m)
         # The ports, each a stage behind the port before.
         for port, sums in enumerate(ports):
             m.submodules[f"port_sums_{port}"] = sums
-            wanted = (en & (number == port) for en, number in zip(drain.en, asked, strict=True))
+            enables = (
+                en & (number == port) for en, number in zip(drain.en, requested, strict=True)
+            )
             m.d.comb += [
                 sums.en.eq(stage.en),
                 sums.addr.eq(stage.addr),
                 sums.fresh.eq(stage.fresh),
                 sums.psums.eq(self.psums[port]),
-                sums.read.eq(Cat(wanted).any()),
+                sums.read.eq(Cat(enables).any()),
                 sums.read_addr.eq(self._drain_addr(port)),
                 *(getattr(sums, name).eq(stage[name]) for name in self._of_chunks),
             ]
@@ -188,7 +190,7 @@ class Accumulators(wiring.Component):
                 name = f"control_{named + 1 + port}"
                 stage = delayed_record(m, stage, name, control=CONTROL)
                 stages.append(stage)
-        self._show(m, asked, [sums.shown.as_value() for sums in ports])
+        self._output(m, requested, [sums.read_data.as_value() for sums in ports])
         # From the address of the last port's word to its write.
         for number in range(ports[-1].written):
             stage = delayed_record(m, stage, f"finish_{number}", control=CONTROL)
@@ -200,11 +202,11 @@ class Accumulators(wiring.Component):
         return m
 
     def _take(self, m, stages):
-        """Drive ``taken`` from the slots at ``stages``: a port reads sums of the memory for an
-        addition in the next cycle, or a later port in a later cycle."""
+        """Drive ``used_by_sums`` from the slots at ``stages``: a port reads sums of the memory for
+        an addition in the next cycle, or a later port in a later cycle."""
         for memory in range(SUM_MEMORIES):
             adds = (stage.en & ~stage.fresh & (stage.addr[-1] == memory) for stage in stages)
-            m.d.sync += self.drain.taken[memory].eq(reduce(or_, adds))
+            m.d.sync += self.drain.used_by_sums[memory].eq(reduce(or_, adds))
 
     def _port(self):
         """Return the unit behind one port."""
@@ -223,17 +225,17 @@ class Accumulators(wiring.Component):
             m.d.comb += ports[-1].eq(following)
         return ports
 
-    def _show(self, m, asked, words):
+    def _output(self, m, requested, words):
         """Drive the words of a look-up. A port without a request outputs zeros."""
         drain = self.drain
         if self.aligned:
-            for k, shown in enumerate(drain.data):
-                m.d.comb += shown.eq(reduce(or_, words[k :: self.drained]))
+            for k, read_data in enumerate(drain.data):
+                m.d.comb += read_data.eq(reduce(or_, words[k :: self.drained]))
             return
-        for k, number in enumerate(asked):
+        for k, number in enumerate(requested):
             of_port = Signal(self.banks, name=f"shown_{k}")
             m.d.sync += of_port.eq(Cat(number == port for port in range(self.banks)))
-            m.d.comb += drain.data[k].eq(the_one_of(words, of_port))
+            m.d.comb += drain.data[k].eq(one_hot_select(words, of_port))
 
     def _drain_addr(self, port):
         """Return the address at which a look-up reads a port. The last port is never behind the

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.data_registers import data_output, data_register
 from diastole_hw.memory.round_sum import float_layout, normalised
-from diastole_sim.spec.accumulator import EXPONENT_BITS, LEAST_MANTISSA, MOST_MANTISSA
+from diastole_sim.spec.accumulator import EXPONENT_BITS, MAX_MANTISSA, MIN_MANTISSA
 from diastole_sim.spec.require import require_int
 
 GUARD_BITS = 3
@@ -41,7 +41,7 @@ class AddFloats(wiring.Component):
     result: data.View
 
     def __init__(self, *, mantissa: int):
-        require_int("mantissa", mantissa, LEAST_MANTISSA, MOST_MANTISSA)
+        require_int("mantissa", mantissa, MIN_MANTISSA, MAX_MANTISSA)
         self.mantissa = mantissa
         layout = float_layout(mantissa)
         super().__init__(
@@ -77,12 +77,12 @@ class AddFloats(wiring.Component):
         levels = (len(wide) - 1).bit_length()
         for level in range(levels):
             shift = 1 << level
-            taken = distance[level]
+            shifts = distance[level]
             moved = Signal(len(wide), name=f"aligned_{shift}")
-            m.d.comb += moved.eq(Mux(taken, aligned >> shift, aligned))
+            m.d.comb += moved.eq(Mux(shifts, aligned >> shift, aligned))
             if 2 * shift - 1 > GUARD_BITS:  # smaller shifts move nothing out
                 lost = Signal(name=f"lost_{shift}")
-                m.d.comb += lost.eq(taken & aligned[:shift].any())
+                m.d.comb += lost.eq(shifts & aligned[:shift].any())
                 sticky = sticky | lost
             aligned = moved
         far = distance[levels:].any()
@@ -101,7 +101,7 @@ class AddFloats(wiring.Component):
         adds 1 to the exponent."""
         total = added.sum
         normal, count = normalised(m, total, (len(total) - 1).bit_length())
-        there = normal[-1]
+        nonzero = normal[-1]
         fraction = normal[GUARD_BITS + 1 : -1]
         half, rest = normal[GUARD_BITS], normal[:GUARD_BITS]
         exponent = Signal(EXPONENT_BITS)
@@ -115,6 +115,6 @@ class AddFloats(wiring.Component):
         result = data_output(m, self.result, "result_register")
         inexact = data_output(m, self.inexact, "inexact_register")
         m.d.sync += [
-            result.eq(Mux(there, Cat(packed, added.negative), 0)),
+            result.eq(Mux(nonzero, Cat(packed, added.negative), 0)),
             inexact.eq(half | rest.any()),
         ]

@@ -19,15 +19,15 @@ NAMES = ("south", "east", "west", "north")
 """Names of the memories, by number."""
 OF_DIRECTION = {"east": ("south", "east"), "north": ("west", "north")}
 """Memory of the streaming operand and memory of the stationary operand, by direction."""
-ROLES = ("stream", "held")
+ROLES = ("stream", "stationary")
 """Names of the two operands at a drain."""
-HELD = tuple(held for _, held in OF_DIRECTION.values())
+STATIONARY = tuple(stationary for _, stationary in OF_DIRECTION.values())
 
 
 def maxima_names(plan: Plan) -> tuple[str, ...]:
     """Return the names of the memories that the machine has."""
-    kept = [name for direction in plan.directions for name in OF_DIRECTION[direction]]
-    return tuple(name for name in NAMES if name in kept)
+    existing = [name for direction in plan.directions for name in OF_DIRECTION[direction]]
+    return tuple(name for name in NAMES if name in existing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,11 +58,11 @@ def maxima_entries(plan: Plan, name: str, reader: str) -> Entries:
     """Return the maxima of one look-up in the memory ``name`` by a reader, ``load`` or
     ``drain``."""
     blocks = 1
-    if reader == "drain" and name in HELD:
+    if reader == "drain" and name in STATIONARY:
         blocks = plan.drain_vectors(north=name == "north")
     if name == "north":
-        return Entries(rows=plan.held_entries, blocks=blocks)
-    streams = name not in HELD and any(map(plan.grouped, plan.streamed(name)))
+        return Entries(rows=plan.stationary_entries, blocks=blocks)
+    streams = name not in STATIONARY and any(map(plan.grouped, plan.streamed(name)))
     return Entries(rows=plan.block if streams and reader == "load" else 1, blocks=blocks)
 
 
@@ -162,7 +162,7 @@ def drain_entries(plan: Plan, direction: str) -> dict[str, Entries]:
 
 def drain_signature(plan: Plan, direction: str) -> ReaderSignature:
     """Return the signature of the drain of a direction: ``stream`` for the streaming operand,
-    ``held`` for the stationary operand."""
+    ``stationary`` for the stationary operand."""
     return ReaderSignature(plan, drain_entries(plan, direction))
 
 
@@ -264,21 +264,21 @@ class Maxima(wiring.Component):
         with m.If(enable):
             m.d.sync += byte.eq(Cat(index.byte, index.word[:low]))
         of_blocks = self._of_blocks(m, copy, Cat(read), byte, entries.blocks)
-        found = Cat(of_blocks)
+        maxima = Cat(of_blocks)
         if entries.rows > 1:
             by_row = Signal(name=f"{copy}_by_row")
             with m.If(enable):
                 m.d.sync += by_row.eq(index.by_row)
             rows = Cat(read).word_select(byte >> exact_log2(entries.count), 8 * entries.count)
-            found = Cat(
+            maxima = Cat(
                 Mux(by_row, rows.word_select(lane, 8), of_blocks[lane // entries.rows])
                 for lane in range(entries.count)
             )
         if reader.late:
-            kept = data_register(len(found), name=f"{copy}_value")
-            m.d.sync += kept.eq(found)
-            found = kept
-        m.d.comb += Cat(value).eq(found)
+            register = data_register(len(maxima), name=f"{copy}_value")
+            m.d.sync += register.eq(maxima)
+            maxima = register
+        m.d.comb += Cat(value).eq(maxima)
 
     @staticmethod
     def _of_blocks(m, copy, read, byte, blocks):

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from amaranth.hdl import Fragment
 
-from diastole_hw.memory.port_sums import shown_layout, sums_layout
+from diastole_hw.memory.port_sums import read_data_layout, sums_layout
 from diastole_hw.memory.ram import Ram
-from diastole_hw.memory.scratchpad import HeldScratchpad, StreamScratchpad
+from diastole_hw.memory.scratchpad import StationaryScratchpad, StreamScratchpad
 from diastole_hw.plan.plan import Plan
 
 
@@ -15,7 +15,7 @@ def scratchpad_bits(plan: Plan) -> int:
     """Return the bits of the scratchpads of streaming and stationary operands, with the marks
     beside the elements."""
     sides = [side for side, used in (("south", plan.east), ("west", plan.north)) if used]
-    pads = [HeldScratchpad(plan), *(StreamScratchpad(plan, side=side) for side in sides)]
+    pads = [StationaryScratchpad(plan), *(StreamScratchpad(plan, side=side) for side in sides)]
     return sum(ram.width * ram.depth for pad in pads for ram in rams_of(Fragment.get(pad, None)))
 
 
@@ -23,7 +23,7 @@ def sum_bits(plan: Plan) -> int:
     """Return the bits of the accumulators of all directions."""
     bits = 0
     for north, ports in ((False, plan.rows * plan.east), (True, plan.cols * plan.north)):
-        word = shown_layout(plan).size
+        word = read_data_layout(plan).size
         if plan.overwriting_slices(north=north) > 1:
             word += sums_layout(plan, plan.numerics.chunk_sum_bits).size
         bits += ports * plan.sum_words * word

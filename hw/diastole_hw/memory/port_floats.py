@@ -5,10 +5,10 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.choice import the_one_of
+from diastole_hw.choice import one_hot_select
 from diastole_hw.data_registers import data_register, delayed_record
 from diastole_hw.memory.chunk_lane import ChunkLane, lane_latency
-from diastole_hw.memory.port_sums import shown_layout, sums_layout
+from diastole_hw.memory.port_sums import read_data_layout, sums_layout
 from diastole_hw.memory.ram import Ram
 from diastole_hw.plan.plan import Plan
 from diastole_sim.spec.sizes.array_sizes import SUM_MEMORIES
@@ -27,7 +27,7 @@ class PortFloats(wiring.Component):
     Timing: a word is read in the cycle of its address. Its partial sums arrive in the next cycle,
     and the sums of its chunk are written in the cycle after. A float is read only where a chunk
     ends, and late: 3 cycles before the write of the float, which comes ``written`` cycles after the
-    address. Two additions to a word may be 4 cycles apart. ``shown`` is valid one cycle after
+    address. Two additions to a word may be 4 cycles apart. ``read_data`` is valid one cycle after
     ``read``, and zero in all remaining cycles.
 
     Parameters
@@ -53,12 +53,12 @@ class PortFloats(wiring.Component):
         Request a word for which no partial sums are under way. If ``en`` was high without ``fresh``
         ``reads`` cycles ago, the word must be in the memory that ``addr`` did not name. Not
         checked.
-    shown : Out(shown_layout(plan))
+    read_data : Out(read_data_layout(plan))
     inexact : Out(1)
         A rounding of the written word has lost a bit.
     """
 
-    shown: data.View
+    read_data: data.View
 
     def __init__(self, plan: Plan, *, psum_bits: int, alone: bool):
         self.plan, self.psum_bits, self.alone = plan, psum_bits, alone
@@ -72,7 +72,7 @@ class PortFloats(wiring.Component):
                 "psums": In(sums_layout(plan, psum_bits)),
                 "read": In(1),
                 "read_addr": In(addr),
-                "shown": Out(shown_layout(plan)),
+                "read_data": Out(read_data_layout(plan)),
                 "inexact": Out(1),
             }
             | ({} if alone else chunk)
@@ -122,9 +122,9 @@ class PortFloats(wiring.Component):
         stages = [named]
         for age in range(1, self.written + 1):
             unused = {"begins"} if age <= self.reads else {"begins", "fresh"}
-            wanted = {name: shape for name, shape in layout.items() if name not in unused}
-            before = Signal(data.StructLayout(wanted), name=f"before_stage_{age}")
-            m.d.comb += [before[name].eq(stages[-1][name]) for name in wanted]
+            fields = {name: shape for name, shape in layout.items() if name not in unused}
+            before = Signal(data.StructLayout(fields), name=f"before_stage_{age}")
+            m.d.comb += [before[name].eq(stages[-1][name]) for name in fields]
             stages.append(delayed_record(m, before, f"stage_{age}", control=("en",)))
         return stages
 
@@ -149,13 +149,13 @@ class PortFloats(wiring.Component):
                 ram.read_addr.eq(reads[1][:-1]),
             ]
             if shows:
-                shown = self.read & (self.read_addr[-1] == memory)
+                drain_reads = self.read & (self.read_addr[-1] == memory)
                 m.d.comb += [
-                    ram.read_en.eq(adds | shown),
+                    ram.read_en.eq(adds | drain_reads),
                     ram.read_addr.eq(Mux(adds, reads[1][:-1], self.read_addr[:-1])),
                 ]
             m.d.sync += added_to[memory].eq(adds)
-        return rams, the_one_of([ram.read_data for ram in rams], added_to)
+        return rams, one_hot_select([ram.read_data for ram in rams], added_to)
 
     def _add(self, m, stages, lanes, poison):
         """Add partial sums into the sums of chunks. Return the poison bits of the new sums."""
@@ -176,17 +176,17 @@ class PortFloats(wiring.Component):
             ]
         if poison is None:
             return None
-        kept = data_register(poison.shape(), name="added_poison")
-        m.d.sync += kept.eq(before.poison | poison)
-        m.d.comb += added.poison.eq(kept)
-        return kept
+        register = data_register(poison.shape(), name="added_poison")
+        m.d.sync += register.eq(before.poison | poison)
+        m.d.comb += added.poison.eq(register)
+        return register
 
     def _add_floats(self, m, stages, lanes, poison):
         """Add the sums of ended chunks into floats, for requests by ``read``."""
         reading, storing = stages[self.reads], stages[self.written]
         ends = Const(1, 1) if self.alone else reading.ends
         stores = storing.en if self.alone else storing.en & storing.ends
-        word = shown_layout(self.plan)
+        word = read_data_layout(self.plan)
         rams, read = self._memory(
             m, "floats", word.size, shows=True,
             reads=(reading.en & ends & ~reading.fresh, reading.addr), writes=(stores, storing.addr),
@@ -203,7 +203,7 @@ class PortFloats(wiring.Component):
         m.d.comb += self.inexact.eq(stores & Cat(lane.inexact for lane in lanes).any())
         if poison is not None:
             self._poison(m, total, result, poison)
-        self._show(m, [ram.read_data for ram in rams])
+        self._output(m, [ram.read_data for ram in rams])
 
     def _poison(self, m, total, result, poison):
         """Delay the poison bits along with a float. ``poison`` comes a cycle before ``total``."""
@@ -213,8 +213,8 @@ class PortFloats(wiring.Component):
         m.d.sync += [chunk.eq(poison), either.eq(chunk | total.poison), stored.eq(either)]
         m.d.comb += result.poison.eq(stored)
 
-    def _show(self, m, words):
-        shown_of = Signal(SUM_MEMORIES)  # by memory: ``shown`` comes from this memory
-        wanted = Cat(self.read_addr[-1] == memory for memory in range(SUM_MEMORIES))
-        m.d.sync += shown_of.eq(Mux(self.read, wanted, 0))
-        m.d.comb += self.shown.as_value().eq(the_one_of(words, shown_of))
+    def _output(self, m, words):
+        read_data_of = Signal(SUM_MEMORIES)  # by memory: ``read_data`` comes from this memory
+        memory_select = Cat(self.read_addr[-1] == memory for memory in range(SUM_MEMORIES))
+        m.d.sync += read_data_of.eq(Mux(self.read, memory_select, 0))
+        m.d.comb += self.read_data.as_value().eq(one_hot_select(words, read_data_of))

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Shape, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.choice import the_one_of
+from diastole_hw.choice import one_hot_select
 from diastole_hw.data_registers import data_register, delayed_record
 from diastole_hw.memory.ram import Ram
 from diastole_hw.plan.plan import Plan
@@ -18,16 +18,16 @@ def sums_layout(plan: Plan, bits: int) -> data.StructLayout:
     return data.StructLayout(members | ({"poison": unsigned(plan.block)} if plan.poison else {}))
 
 
-def shown_sum(plan: Plan) -> Shape:
+def read_sum(plan: Plan) -> Shape:
     """Return the shape of a sum at a drain: an integer of W bits, or the bits of a float."""
     chosen = plan.numerics.accumulator
     return signed(plan.accumulator_bits) if chosen is None else unsigned(chosen.bits)
 
 
-def shown_layout(plan: Plan) -> data.StructLayout:
+def read_data_layout(plan: Plan) -> data.StructLayout:
     """Return the layout of B sums at a drain and, in a machine with poison, a bit per sum, set if
     the sum is not a number."""
-    members = {"sums": data.ArrayLayout(shown_sum(plan), plan.block)}
+    members = {"sums": data.ArrayLayout(read_sum(plan), plan.block)}
     return data.StructLayout(members | ({"poison": unsigned(plan.block)} if plan.poison else {}))
 
 
@@ -39,7 +39,7 @@ class PortSums(wiring.Component):
 
     Timing: a word is read in the cycle of its address. Its partial sums arrive in the next cycle,
     or a cycle later if memories have output registers. The word is written in the cycle after the
-    arrival. ``shown`` is valid one cycle after ``read``, and zero in all remaining cycles.
+    arrival. ``read_data`` is valid one cycle after ``read``, and zero in all remaining cycles.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class PortSums(wiring.Component):
     read, read_addr : In(1), In(range(plan.sum_words))
         Request a word for which no partial sums are under way. While ``en`` is high without
         ``fresh``, the word must be in the memory that ``addr`` does not name. Not checked.
-    shown : Out(shown_layout(plan))
+    read_data : Out(read_data_layout(plan))
     """
 
     reads = 0
@@ -76,7 +76,7 @@ class PortSums(wiring.Component):
                 "psums": In(sums_layout(plan, psum_bits)),
                 "read": In(1),
                 "read_addr": In(addr),
-                "shown": Out(shown_layout(plan)),
+                "read_data": Out(read_data_layout(plan)),
             }
         )
 
@@ -99,7 +99,7 @@ class PortSums(wiring.Component):
             storing = delayed_record(m, storing, f"stage_{number}", control=("en",))
         word = sums_layout(self.plan, self.plan.accumulator_bits)
         added_to = data_register(SUM_MEMORIES)  # by memory: the addition reads from this memory
-        shown_of = Signal(SUM_MEMORIES)  # by memory: ``shown`` comes from this memory
+        read_data_of = Signal(SUM_MEMORIES)  # by memory: ``read_data`` comes from this memory
         stored = data_register(word)
         added = data_register(word)
         words = []
@@ -121,10 +121,10 @@ class PortSums(wiring.Component):
                 ram.write_addr.eq(storing.addr[:-1]),
                 ram.write_data.eq(added),
             ]
-            m.d.sync += [added_to[memory].eq(adds), shown_of[memory].eq(reads)]
-        m.d.comb += self.shown.eq(the_one_of(words, shown_of))
+            m.d.sync += [added_to[memory].eq(adds), read_data_of[memory].eq(reads)]
+        m.d.comb += self.read_data.eq(one_hot_select(words, read_data_of))
         m.d["sync" if self.plan.output_register else "comb"] += stored.eq(
-            the_one_of(words, added_to)
+            one_hot_select(words, added_to)
         )
         for lane in range(self.plan.block):
             m.d.sync += added.sums[lane].eq(stored.sums[lane] + self.psums.sums[lane])

@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.data_registers import data_output
-from diastole_sim.spec.accumulator import EXPONENT_BITS, LEAST_MANTISSA, MOST_MANTISSA
+from diastole_sim.spec.accumulator import EXPONENT_BITS, MAX_MANTISSA, MIN_MANTISSA
 from diastole_sim.spec.require import require_int
 
 
@@ -71,7 +71,7 @@ class RoundSum(wiring.Component):
 
     def __init__(self, *, sum_bits: int, mantissa: int):
         require_int("sum_bits", sum_bits, 3, 63)
-        require_int("mantissa", mantissa, LEAST_MANTISSA, MOST_MANTISSA)
+        require_int("mantissa", mantissa, MIN_MANTISSA, MAX_MANTISSA)
         self.sum_bits, self.mantissa = sum_bits, mantissa
         super().__init__(
             {
@@ -93,18 +93,18 @@ class RoundSum(wiring.Component):
         normal, count = normalised(m, magnitude, levels, negative)
         lacking = max(0, precision + 2 - len(normal))
         bits = Cat(negative.replicate(lacking), normal)
-        kept, half, rest = bits[-precision:], bits[-precision - 1], bits[: -precision - 1]
+        truncated, half, rest = bits[-precision:], bits[-precision - 1], bits[: -precision - 1]
         beyond = Signal()  # a bit of the sum itself, below the half, is set
         up = Signal()
         result = data_output(m, self.result, "result_register")
         inexact = data_output(m, self.inexact, "inexact_register")
         m.d.comb += [
             beyond.eq((rest ^ negative.replicate(len(rest))).any()),
-            up.eq(Mux(negative, half | (kept[0] & ~beyond), half & (kept[0] | beyond))),
+            up.eq(Mux(negative, half | (truncated[0] & ~beyond), half & (truncated[0] | beyond))),
         ]
         # The leading one, or a carry of the rounding in its place, adds 1 to the exponent.
         packed = Signal(len(self.result.as_value()) - 1)
-        m.d.comb += packed.eq((Cat(kept[:-1], ~count)) + (kept[-1] << self.mantissa) + up)
+        m.d.comb += packed.eq((Cat(truncated[:-1], ~count)) + (truncated[-1] << self.mantissa) + up)
         m.d.sync += [
             result.eq(Cat(packed, negative)),
             inexact.eq((half ^ negative) | beyond),

@@ -6,12 +6,12 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.cell.cell_shape import Element
-from diastole_hw.cell.layouts import held_layout, vector_layout
+from diastole_hw.cell.layouts import stationary_layout, vector_layout
 from diastole_hw.data_registers import delayed_record
 from diastole_hw.memory.ram import Ram
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port, port_name
-from diastole_hw.schedule.tokens import held_read_layout
+from diastole_hw.schedule.tokens import stationary_read_layout
 from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
 
 
@@ -258,7 +258,9 @@ def add_banks(m, pad, element: Element, per_block: set[str]) -> list:
         m.submodules[f"bank_{number}"] = bank = kind(**sizes)
         banks.append(bank)
     for port, write in enumerate(of_ports(pad, "write", plan.ports)):
-        kept = _kept(m, plan, write, banks[0].write_data.shape(), element, port_name("kept", port))
+        stored = _stored_extents(
+            m, plan, write, banks[0].write_data.shape(), element, port_name("stored", port)
+        )
         for number, bank in enumerate(banks):
             enabled, word, content = (
                 getattr(bank, port_name(name, port))
@@ -267,7 +269,7 @@ def add_banks(m, pad, element: Element, per_block: set[str]) -> list:
             m.d.comb += [
                 enabled.eq(write.en & (write.bank == number)),
                 word.eq(write.word),
-                content.eq(kept),
+                content.eq(stored),
             ]
     return banks
 
@@ -281,28 +283,28 @@ def _skewed(m, plan, read, banks: int, control: str) -> list[tuple]:
     return list(zip(stages, stages[plan.read_cycles :], strict=False))
 
 
-def _shown(m, plan, bank, number: int):
+def _read_register(m, plan, bank, number: int):
     """Return the output of a bank, registered if banks have output registers. The register follows
     the choice of a vector and has as few bits as possible."""
     if not plan.output_register:
         return bank.read_data
-    register = Signal(bank.read_data.shape(), name=f"bank_{number}_shown", reset_less=True)
+    register = Signal(bank.read_data.shape(), name=f"bank_{number}_read_register", reset_less=True)
     m.d.sync += register.eq(bank.read_data)
     return register
 
 
-def _kept(m, plan, write, shape, element: Element, name):
+def _stored_extents(m, plan, write, shape, element: Element, name):
     """Return the written vectors in the layout that banks store."""
-    kept = Signal(shape, name=name)
+    stored = Signal(shape, name=name)
     resized, wide = plan.shape.resized, plan.element()
-    for to, came in zip(kept, write.vectors, strict=True):
+    for to, came in zip(stored, write.vectors, strict=True):
         marks = (mark for mark in came.shape().members if mark != "elements")
         m.d.comb += [to[mark].eq(came[mark]) for mark in marks]
         m.d.comb += [
             target.eq(resized(value, wide, element))
             for target, value in zip(to.elements, came.elements, strict=True)
         ]
-    return kept
+    return stored
 
 
 class StreamScratchpad(wiring.Component):
@@ -380,7 +382,7 @@ class StreamScratchpad(wiring.Component):
             zip(self.ports, banks, skewed, strict=True)
         ):
             m.d.comb += [bank.read_en.eq(reads.en), bank.read_addr.eq(reads.addr)]
-            vector = _shown(m, plan, bank, number)
+            vector = _read_register(m, plan, bank, number)
             for name in vector.shape().members:
                 value = vector[name]
                 if name == "nonzero":
@@ -397,7 +399,7 @@ class StreamScratchpad(wiring.Component):
         return data.StructLayout(members | poison)
 
 
-class HeldScratchpad(wiring.Component):
+class StationaryScratchpad(wiring.Component):
     """Store the stationary blocks of the array. Bank c feeds load port c.
 
     Blocks outside the slice (``rows_valid``, ``cols_valid``) are output as zeros: elements,
@@ -417,8 +419,8 @@ class HeldScratchpad(wiring.Component):
         has the marks, ``significand``, ``extent`` and ``poison`` (B bits, one for each element).
     write_1
         A second word, as in :class:`StreamScratchpad`.
-    read : In(held_read_layout(plan))
-    ports : Out(held_layout(plan.shape)), an array of C
+    read : In(stationary_read_layout(plan))
+    ports : Out(stationary_layout(plan.shape)), an array of C
         The deficit of an absent direction is 0.
     """
 
@@ -426,7 +428,7 @@ class HeldScratchpad(wiring.Component):
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        self.vectors = plan.held_words
+        self.vectors = plan.stationary_words
         self.deficits = tuple(f"deficit_{direction}" for direction in plan.directions)
         marks = mark_shapes(plan, poison_bits=plan.block, deficits=self.deficits)
         words = self.vectors // plan.fill_vectors
@@ -434,8 +436,8 @@ class HeldScratchpad(wiring.Component):
         super().__init__(
             per_port("write", In(write), plan.ports)
             | {
-                "read": In(held_read_layout(plan)),
-                "ports": Out(held_layout(plan.shape)).array(plan.cols),
+                "read": In(stationary_read_layout(plan)),
+                "ports": Out(stationary_layout(plan.shape)).array(plan.cols),
             }
         )
 
@@ -444,7 +446,7 @@ class HeldScratchpad(wiring.Component):
         plan = self.plan
         own = {"deficit_north", "nonzero", "significand"} if plan.lane_deficits else set()
         per_block = {*self.deficits, "nonzero", "significand"} - own
-        banks = add_banks(m, self, plan.shape.held, per_block)
+        banks = add_banks(m, self, plan.shape.stationary, per_block)
         skewed = _skewed(m, plan, self.read, plan.cols, "valid")
         for number, (word, bank, (read, shown)) in enumerate(
             zip(self.ports, banks, skewed, strict=True)
@@ -457,7 +459,7 @@ class HeldScratchpad(wiring.Component):
                 word.row.eq(shown.row),
                 word.index.eq(shown.index),
             ]
-            vector = _shown(m, plan, bank, number)
+            vector = _read_register(m, plan, bank, number)
             for name in vector.shape().members:
                 value = vector[name]
                 if name in ("elements", "nonzero", "extent", "poison"):

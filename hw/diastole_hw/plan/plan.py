@@ -56,7 +56,7 @@ class Plan(ArraySizes):
     @property
     def plane_bits(self) -> int:
         """Bits of the number of a plane."""
-        return bits_for(max(self.most_planes) - 1)
+        return bits_for(max(self.max_planes) - 1)
 
     @cached_property
     def converter(self) -> ConverterSizes:
@@ -75,7 +75,7 @@ class Plan(ArraySizes):
 
     def element(self, classes: tuple[int, ...] = (X, W, DY)) -> Element:
         """Return the layout inside the array for elements of all ``classes``."""
-        return Element.holding(*(self.formats[cls] for cls in classes))
+        return Element.for_formats(*(self.formats[cls] for cls in classes))
 
     @cached_property
     def shape(self) -> CellShape:
@@ -84,14 +84,14 @@ class Plan(ArraySizes):
         uses = self.uses.values()
         minifloats = any(f.depth for f in self.formats)
         window = max(map(self.product_bits, uses)) if minifloats else None
-        names = [(CLASS_NAMES[use.stream], CLASS_NAMES[use.held]) for use in uses]
+        names = [(CLASS_NAMES[use.stream], CLASS_NAMES[use.stationary]) for use in uses]
         windowed = any(self.numerics.is_windowed(a, b) for a, b in names)
         return CellShape(
             rows=self.rows,
             block=self.block,
             south=self.element(south or west),
             west=self.element(west or south),
-            held=self.element((W, DY)),
+            stationary=self.element((W, DY)),
             window=window,
             exact=not windowed,
             sum_bits=self.sum_bits,

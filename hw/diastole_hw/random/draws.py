@@ -65,7 +65,7 @@ class Draws(wiring.Component):
         Copies for which every element draws (1 or 2).
     rows : int
         Rows that are drawn side by side (1 to 32).
-    prompt : bool
+    reader_never_stalls : bool
         The reader of ``o`` never waits: ``o.ready`` is high in every cycle in which ``o.valid`` is
         high. Then few groups wait, because groups are cut at the rate of their requests.
 
@@ -82,13 +82,23 @@ class Draws(wiring.Component):
     """
 
     def __init__(
-        self, *, lanes: int, random_bits: int, copies: int, rows: int, prompt: bool = False
+        self,
+        *,
+        lanes: int,
+        random_bits: int,
+        copies: int,
+        rows: int,
+        reader_never_stalls: bool = False,
     ):
         require_choice("lanes", lanes, (1, 2, 4, 8, 16))
         require_int("random_bits", random_bits, 1, DRAW_BITS)
         self.copies = require_int("copies", copies, 1, 2)
         self.rows = require_int("rows", rows, 1, 32)
-        self.lanes, self.random_bits, self.prompt = lanes, random_bits, prompt
+        self.lanes, self.random_bits, self.reader_never_stalls = (
+            lanes,
+            random_bits,
+            reader_never_stalls,
+        )
         self.tags = copies if random_bits > SHARED_DRAW_BITS else 1
         self.group = max(_DRAWS_PER_HASH, lanes)  # draws of all hash units at once, aligned
         words = data.ArrayLayout(unsigned(lanes * random_bits), copies)
@@ -131,9 +141,9 @@ class Draws(wiring.Component):
         return max(1, _DRAWS_PER_HASH // self.lanes)
 
     @property
-    def _groups_kept(self) -> int:
+    def _waiting_groups(self) -> int:
         """Number of groups that may wait for words."""
-        if not self.prompt:
+        if not self.reader_never_stalls:
             return _GROUPS_AHEAD
         return _GROUPS_HERE if self._hash_cycles == 1 else _GROUPS_OF_RINGS
 
@@ -145,33 +155,38 @@ class Draws(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.cuts = cuts = StreamFifo(
-            shape=self._planned_layout, depth=words_ahead(self.lanes), quick=True, still=True
+            shape=self._planned_layout,
+            depth=words_ahead(self.lanes),
+            quick=True,
+            stable_output=True,
         )
-        m.submodules.asked = asked = Credit(most=_GROUPS_AHEAD)
-        groups = StreamFifo(shape=self._groups_layout, depth=self._groups_kept, still=True)
+        m.submodules.requested = requested = Credit(most=_GROUPS_AHEAD)
+        groups = StreamFifo(
+            shape=self._groups_layout, depth=self._waiting_groups, stable_output=True
+        )
         m.submodules.groups = groups
         drawn = Signal(self._groups_layout)
         numbers, done = self._hashes(m, drawn)
-        given = stream.Signature(self._groups_layout).create()  # to the cut of words
+        cut_groups = stream.Signature(self._groups_layout).create()  # to the cut of words
         m.d.comb += [
-            given.valid.eq(groups.o.valid),
-            given.payload.eq(groups.o.payload),
-            groups.o.ready.eq(given.ready),
+            cut_groups.valid.eq(groups.o.valid),
+            cut_groups.payload.eq(groups.o.payload),
+            groups.o.ready.eq(cut_groups.ready),
             groups.i.payload.eq(drawn),
             groups.i.valid.eq(done),
-            asked.take.eq(numbers.valid & numbers.ready),
-            asked.give.eq(given.valid & given.ready),
+            requested.take.eq(numbers.valid & numbers.ready),
+            requested.give.eq(cut_groups.valid & cut_groups.ready),
         ]
         if self._hash_cycles == _SLOW:  # a slow unit's results come early enough in their cycle
             with m.If(~groups.o.valid):
-                m.d.comb += [given.valid.eq(done), given.payload.eq(drawn)]
-                m.d.comb += groups.i.valid.eq(done & ~given.ready)
+                m.d.comb += [cut_groups.valid.eq(done), cut_groups.payload.eq(drawn)]
+                m.d.comb += groups.i.valid.eq(done & ~cut_groups.ready)
         m.d.sync += Assert(~groups.i.valid | groups.i.ready, "no room for a group")
-        if self.prompt:
-            taken = ~self.o.valid | self.o.ready
-            m.d.sync += Assert(taken, "a word waits whose taker said that none does")
-        self._plan(m, cuts.i, numbers, asked.full)
-        self._cut(m, cuts.o, given)
+        if self.reader_never_stalls:
+            accepted = ~self.o.valid | self.o.ready
+            m.d.sync += Assert(accepted, "a word waits whose taker said that none does")
+        self._plan(m, cuts.i, numbers, requested.full)
+        self._cut(m, cuts.o, cut_groups)
         return m
 
     def _hashes(self, m, drawn):
@@ -183,7 +198,7 @@ class Draws(wiring.Component):
             m.submodules[f"hash{n}"] = unit = Threefry(cycles=self._hash_cycles)
             hashes.append(unit)
         first = hashes[0]
-        numbers, asks, number = self._numbers(m, first)
+        numbers, requesting, number = self._numbers(m, first)
         low = Signal(32 - exact_log2(units))
         m.d.comb += low.eq(number.first + number.following)
         for n, unit in enumerate(hashes):
@@ -192,7 +207,7 @@ class Draws(wiring.Component):
                 unit.key_high.eq(self.tag ^ (SECOND_COPY_TAG if n >= units else 0)),
                 unit.high.eq(self.step),
                 unit.i.payload.eq(Cat(Const(n % units, exact_log2(units)), low)),
-                unit.i.valid.eq(asks),
+                unit.i.valid.eq(requesting),
             ]
         for copy in range(self.copies):
             own = copy < self.tags  # the copy has a tag of its own
@@ -208,15 +223,17 @@ class Draws(wiring.Component):
         queue, and the unit does not wait for numbers."""
         layout = data.StructLayout({"first": INDEX_BITS - exact_log2(self.group), "following": 1})
         if unit.waits:
-            m.submodules.numbers = queue = StreamFifo(shape=layout, depth=_NUMBERS, still=True)
+            m.submodules.numbers = queue = StreamFifo(
+                shape=layout, depth=_NUMBERS, stable_output=True
+            )
             m.d.comb += queue.o.ready.eq(unit.i.ready)
             return queue.i, queue.o.valid, queue.o.p
         numbers = stream.Signature(layout).create()
-        asks = Signal()
+        requesting = Signal()
         number = data_register(layout, name="number")
         m.d.comb += numbers.ready.eq(1)
-        m.d.sync += [asks.eq(numbers.valid), number.eq(numbers.p)]
-        return numbers, asks, number
+        m.d.sync += [requesting.eq(numbers.valid), number.eq(numbers.p)]
+        return numbers, requesting, number
 
     @property
     def _groups_layout(self):
@@ -229,30 +246,30 @@ class Draws(wiring.Component):
         shift = exact_log2(self.group)
         place_ = self.i.p
         offset = place_.index[:shift]
-        asked_first = Signal()
+        requested_first = Signal()
         need_first = Signal()
         need_end = Signal()
         may = Signal()
         m.d.comb += [
-            need_first.eq(~asked_first & ~(place_.goes_on & offset.any())),
+            need_first.eq(~requested_first & ~(place_.goes_on & offset.any())),
             need_end.eq(self._goes_over(offset)),
             may.eq(groups.ready & ~full),
             groups.p.first.eq(place_.index[shift:]),
             groups.p.following.eq(~need_first),
             groups.valid.eq(self.i.valid & cuts.ready & ~full & (need_first | need_end)),
-            cuts.p.first.eq(need_first | asked_first),
+            cuts.p.first.eq(need_first | requested_first),
             cuts.p.offset.eq(offset),
             cuts.p.row.eq(place_.row),
         ]
         with m.If(need_first & need_end):  # two groups: stay for the second
             with m.If(groups.valid & groups.ready):
-                m.d.sync += asked_first.eq(1)
+                m.d.sync += requested_first.eq(1)
         with m.Else():
             enough = may | ~(need_first | need_end)
             m.d.comb += self.i.ready.eq(cuts.ready & enough)
             m.d.comb += cuts.valid.eq(self.i.valid & enough)
             with m.If(self.i.valid & self.i.ready):
-                m.d.sync += asked_first.eq(0)
+                m.d.sync += requested_first.eq(0)
 
     def _cut(self, m, cuts, groups):
         """Take as many groups as planned, and cut the word from the last group or the last two
@@ -288,7 +305,7 @@ class Draws(wiring.Component):
         with m.If(took & (alone | (self.rows == 1))):
             m.d.sync += previous.eq(groups.payload)
         if self.rows > 1:
-            old = self._kept(m, took, cut.row, groups.payload, cuts.p.row)
+            old = self._last_groups(m, took, cut.row, groups.payload, cuts.p.row)
             with m.If(load):
                 m.d.sync += previous.eq(old)
         # Cut the word into the output register.
@@ -304,14 +321,14 @@ class Draws(wiring.Component):
             with m.If(move):
                 m.d.sync += shown[copy].eq(draws[cut.offset])
 
-    def _kept(self, m, took, row, group, row_after):
+    def _last_groups(self, m, took, row, group, row_after):
         """Store the last group of every row. Return the group of the row ``row_after``."""
         width = Value.cast(group).shape().width
-        m.submodules.kept = kept = DistributedRam(width=width, depth=self.rows)
+        m.submodules.last_groups = last_groups = DistributedRam(width=width, depth=self.rows)
         m.d.comb += [
-            kept.write_en.eq(took),
-            kept.write_addr.eq(row),
-            kept.write_data.eq(group),
-            kept.read_addr.eq(row_after),
+            last_groups.write_en.eq(took),
+            last_groups.write_addr.eq(row),
+            last_groups.write_data.eq(group),
+            last_groups.read_addr.eq(row_after),
         ]
-        return Mux(took & (row == row_after), group, kept.read_data)
+        return Mux(took & (row == row_after), group, last_groups.read_data)

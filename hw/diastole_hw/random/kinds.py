@@ -17,17 +17,24 @@ def word_place_layout(numerics: Numerics, *, block: int, rows: int) -> data.Stru
 
 
 def draw_unit(
-    numerics: Numerics, *, lanes: int, copies: int, block: int, rows: int, prompt: bool
+    numerics: Numerics, *, lanes: int, copies: int, block: int, rows: int, reader_never_stalls: bool
 ) -> wiring.Component:
     """Return the unit that draws random bits for the kind of rounding.
 
     ``block``: rows whose words alternate, the rows of a block. ``rows``: rows of a tile, which come
-    again in the next tile. ``prompt``: as in :class:`Draws`. All kinds have ``i``, ``o``, ``seed``,
-    ``tag`` and ``step``. Kinds that draw by rows also have ``start`` and ``height``.
+    again in the next tile. ``reader_never_stalls``: as in :class:`Draws`. All kinds have ``i``,
+    ``o``, ``seed``, ``tag`` and ``step``. Kinds that draw by rows also have ``start`` and
+    ``height``.
     """
     bits = numerics.random_bits
     if not numerics.draws_by_rows:
-        return Draws(lanes=lanes, random_bits=bits, copies=copies, rows=block, prompt=prompt)
+        return Draws(
+            lanes=lanes,
+            random_bits=bits,
+            copies=copies,
+            rows=block,
+            reader_never_stalls=reader_never_stalls,
+        )
     return RowDraws(
         lanes=lanes,
         random_bits=bits,

@@ -82,23 +82,23 @@ class StartStates(wiring.Component):
         m = Module()
         m.submodules.hash = unit = Threefry(cycles=hash_cycles(self.lanes))
         m.submodules.states = states = StreamFifo(shape=self.o.p.shape(), depth=STARTS)
-        m.submodules.asked = asked = Credit(most=STARTS)
+        m.submodules.requested = requested = Credit(most=STARTS)
         row = data_register(32)
-        asking = Signal()
+        requesting = Signal()
         m.d.comb += [
             unit.key_low.eq(self.seed),
             unit.key_high.eq(self.tag),
             unit.high.eq(self.step),
             unit.i.payload.eq(row),
-            unit.i.valid.eq(asking & ~asked.full),
+            unit.i.valid.eq(requesting & ~requested.full),
             states.i.valid.eq(unit.done),
-            asked.take.eq(unit.i.valid & unit.i.ready),
-            asked.give.eq(self.o.valid & self.o.ready),
+            requested.take.eq(unit.i.valid & unit.i.ready),
+            requested.give.eq(self.o.valid & self.o.ready),
         ]
-        with m.If(asked.take):
-            m.d.sync += [row.eq(row + 1), asking.eq(row + 1 != self.height)]
+        with m.If(requested.take):
+            m.d.sync += [row.eq(row + 1), requesting.eq(row + 1 != self.height)]
         with m.If(self.start):
-            m.d.sync += [row.eq(0), asking.eq(1)]
+            m.d.sync += [row.eq(0), requesting.eq(1)]
         for copy in range(self.copies):
             word = unit.hash.word_select(copy, _HASH_WORD_BITS)
             u = word[:START_BITS]
@@ -114,7 +114,7 @@ class StartStates(wiring.Component):
             states.o.ready.eq(self.o.ready),
         ]
         m.d.sync += Assert(~states.i.valid | states.i.ready, "no room for a row's state")
-        idle = ~asking & asked.empty
+        idle = ~requesting & requested.empty
         m.d.sync += Assert(~self.start | idle, "a tensor begins with rows left")
         return m
 
@@ -192,16 +192,16 @@ class RowDraws(wiring.Component):
         valid = Signal()
         word = data_register(self.i.p.shape())
         move = Signal()
-        room = Signal()  # free place for the draws of a word
+        space = Signal()  # free place for the draws of a word
         m.d.comb += [
             starts.start.eq(self.start),
             starts.height.eq(self.height),
             starts.seed.eq(self.seed),
             starts.tag.eq(self.tag),
             starts.step.eq(self.step),
-            room.eq(self.o.ready | ~self.o.valid),
-            move.eq(valid & room & (~word.begins | starts.o.valid)),
-            starts.o.ready.eq(valid & room & word.begins),
+            space.eq(self.o.ready | ~self.o.valid),
+            move.eq(valid & space & (~word.begins | starts.o.valid)),
+            starts.o.ready.eq(valid & space & word.begins),
             self.i.ready.eq(~valid | move),
             memory.read_en.eq(self.i.valid & self.i.ready),
             memory.read_addr.eq(self.i.p.row),
@@ -213,7 +213,7 @@ class RowDraws(wiring.Component):
         self._advance(m, word, move, state, after, starts.o.payload, memory)
         # Second cycle: register the draws of all lanes.
         drawn = data_output(m, self.o.payload, "drawn")
-        with m.If(room):
+        with m.If(space):
             m.d.sync += self.o.valid.eq(move)
         for copy in range(self.copies):
             m.submodules[f"lanes{copy}"] = unit = LaneStates(
@@ -227,7 +227,7 @@ class RowDraws(wiring.Component):
                 unit.odd.eq(word.odd),
                 after[copy].eq(unit.after),
             ]
-            with m.If(room):
+            with m.If(space):
                 m.d.sync += drawn[copy].eq(unit.draws)
         return m
 

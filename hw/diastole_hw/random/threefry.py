@@ -28,10 +28,10 @@ def _steps(first: int, quads: int, passes: int) -> list[_Step]:
     of pass p has the number ``first`` + p ``quads``."""
     steps = []
     for quad in range(quads):
-        numbers = [first + quad + turn * quads for turn in range(passes)]
+        numbers = [first + quad + pass_number * quads for pass_number in range(passes)]
         for n in range(_QUAD):
-            turns = (ROTATIONS[(_QUAD * number + n) % len(ROTATIONS)] for number in numbers)
-            steps.append(_Step(False, tuple(turns)))
+            rotations = (ROTATIONS[(_QUAD * number + n) % len(ROTATIONS)] for number in numbers)
+            steps.append(_Step(False, tuple(rotations)))
         steps.append(_Step(True, tuple(number + 1 for number in numbers)))
     return steps
 
@@ -141,7 +141,7 @@ class Threefry(wiring.Component):
         valid, words = self._enter(m, entered)
         for number, stage in enumerate(self.shape.row):
             if number:
-                valid, words = self._kept(m, f"once{number}", valid, words)
+                valid, words = self._delayed(m, f"once{number}", valid, words)
             words = self._make(m, f"once{number}", stage, words, None, None)
         if self.shape.passes:
             valid, words = self._pass(m, valid, words)
@@ -176,15 +176,15 @@ class Threefry(wiring.Component):
         m.d.sync += common.eq(high_sum + self.key_low)
         low = Signal(32, name="first_low")
         m.d.comb += low.eq(self.i.payload + common)
-        return self._kept(m, "entered", entered, (low, low ^ high.rotate_left(ROTATIONS[0])))
+        return self._delayed(m, "entered", entered, (low, low ^ high.rotate_left(ROTATIONS[0])))
 
-    def _kept(self, m, name, valid, words):
+    def _delayed(self, m, name, valid, words):
         """Return ``valid`` and ``words`` a cycle later."""
-        kept = tuple(data_register(32, name=f"{name}_{word}") for word in ("low", "high"))
-        there = Signal(name=f"{name}_valid")
-        m.d.sync += there.eq(valid)
-        m.d.sync += [register.eq(word) for register, word in zip(kept, words, strict=True)]
-        return there, kept
+        registers = tuple(data_register(32, name=f"{name}_{word}") for word in ("low", "high"))
+        valid_next = Signal(name=f"{name}_valid")
+        m.d.sync += valid_next.eq(valid)
+        m.d.sync += [register.eq(word) for register, word in zip(registers, words, strict=True)]
+        return valid_next, registers
 
     def _pass(self, m, valid, words):
         """Run new hashes and returning hashes through the ring. Return whether a hash leaves the
@@ -200,7 +200,7 @@ class Threefry(wiring.Component):
             before = following
             following = data_register(range(self.shape.passes), name=f"pass{place}")
             m.d.sync += following.eq(before)
-            valid, here = self._kept(m, f"ring{place}", valid, here)
+            valid, here = self._delayed(m, f"ring{place}", valid, here)
             here = self._make(m, f"ring{place}", stage, here, following, before)
         m.d.comb += [
             ends.eq(valid & (following == last)),
@@ -210,36 +210,36 @@ class Threefry(wiring.Component):
         ]
         return ends, here
 
-    def _make(self, m, name, stage, words, turn, turn_before):
-        """Return two words after the steps of a stage in the pass ``turn``. ``turn_before`` is the
-        same pass number, known a cycle earlier."""
+    def _make(self, m, name, stage, words, pass_number, previous_pass):
+        """Return two words after the steps of a stage in the pass ``pass_number``.
+        ``previous_pass`` is the same pass number, known a cycle earlier."""
         low, high = words
         for number, step in enumerate(stage):
             made = tuple(Signal(32, name=f"{name}_{number}_{word}") for word in ("low", "high"))
             if step.keys:
-                low_key = _by_pass([self._keys[n % 3] for n in step.by_pass], turn)
+                low_key = _by_pass([self._keys[n % 3] for n in step.by_pass], pass_number)
                 high_keys = [self._keys[(n + 1) % 3] for n in step.by_pass]
                 counts = [Value.cast(n) for n in step.by_pass]
-                if turn is None and number:
+                if pass_number is None and number:
                     high_key = (high_keys[0] + counts[0])[:32]
                 else:  # known a cycle earlier
                     high_key = data_register(32, name=f"{name}_key")
                     m.d.sync += high_key.eq(
-                        _by_pass(high_keys, turn_before) + _by_pass(counts, turn_before)
+                        _by_pass(high_keys, previous_pass) + _by_pass(counts, previous_pass)
                     )
                 m.d.comb += [made[0].eq(low + low_key), made[1].eq(high + high_key)]
             else:
-                turned = [high.rotate_left(by) for by in step.by_pass]
+                rotated = [high.rotate_left(by) for by in step.by_pass]
                 m.d.comb += made[0].eq(low + high)
-                m.d.comb += made[1].eq(_by_pass(turned, turn) ^ made[0])
+                m.d.comb += made[1].eq(_by_pass(rotated, pass_number) ^ made[0])
             low, high = made
         return low, high
 
 
-def _by_pass(values, turn):
-    """Return the entry of ``values`` for the pass ``turn``."""
+def _by_pass(values, pass_number):
+    """Return the entry of ``values`` for the pass ``pass_number``."""
     if len({str(value) for value in values}) == 1:
         return values[0]
     if all(str(value) == str(values[n % 2]) for n, value in enumerate(values)):
-        return Mux(turn[0], values[1], values[0])
-    return Array(values)[turn]
+        return Mux(pass_number[0], values[1], values[0])
+    return Array(values)[pass_number]

@@ -31,13 +31,13 @@ class RegionSteps(wiring.Component):
     -------
     step : In(range(STEPS))
         Step of ``chunk``. Outputs that depend on the step have a meaning only for a step that the
-        chunk needs (``wanted``).
+        chunk needs (``needed``).
     chunk : In(chunk_layout(plan))
     mode : In(Mode)
     c_blocks : In(POSITION)
         Blocks along the contraction of the whole product, as in ``PRODUCT``.
     offered : In(chunk_layout(plan))
-    wanted : Out(STEPS)
+    needed : Out(STEPS)
         For every step, whether the chunk ``offered`` needs the step.
     kind : Out(Region)
     tensors : Out(STEPS of 2)
@@ -50,7 +50,7 @@ class RegionSteps(wiring.Component):
         Numbers of rows and columns. ``col0`` and ``cols`` are 0 in a step of maxima.
     by_column : Out(1)
         The bank of a block is selected by its column, else by its row.
-    turned : Out(1)
+    transposed : Out(1)
         Blocks are transposed while they are loaded.
     maxima_of_columns : Out(1)
     last : Out(1)
@@ -71,7 +71,7 @@ class RegionSteps(wiring.Component):
                 "mode": In(Mode),
                 "c_blocks": In(POSITION),
                 "offered": In(chunk_layout(plan)),
-                "wanted": Out(STEPS),
+                "needed": Out(STEPS),
                 "kind": Out(Region),
                 "tensors": Out(data.ArrayLayout(2, STEPS)),
                 "entry0": Out(POSITION),
@@ -80,7 +80,7 @@ class RegionSteps(wiring.Component):
                 "rows": Out(blocks),
                 "cols": Out(blocks),
                 "by_column": Out(1),
-                "turned": Out(1),
+                "transposed": Out(1),
                 "maxima_of_columns": Out(1),
                 "last": Out(1),
             }
@@ -101,8 +101,8 @@ class RegionSteps(wiring.Component):
                     self._fused(m)
         if self.plan.planar:
             m.d.comb += self.plane.eq(self.chunk.stream_plane)
-            with m.If(self.kind == Region.HELD):
-                m.d.comb += self.plane.eq(self.chunk.held_plane)
+            with m.If(self.kind == Region.STATIONARY):
+                m.d.comb += self.plane.eq(self.chunk.stationary_plane)
         return m
 
     @staticmethod
@@ -113,8 +113,8 @@ class RegionSteps(wiring.Component):
     def _tensors(self, m, classes):
         m.d.comb += [self.tensors[step].eq(cls) for step, cls in classes.items()]
 
-    def _wanted(self, m, steps):
-        m.d.comb += [self.wanted[step].eq(wanted) for step, wanted in steps.items()]
+    def _need(self, m, steps):
+        m.d.comb += [self.needed[step].eq(needed) for step, needed in steps.items()]
 
     def _maxima(self, m, kind, count, of_columns, *, last=0):
         m.d.comb += [
@@ -124,7 +124,7 @@ class RegionSteps(wiring.Component):
             self.last.eq(last),
         ]
 
-    def _blocks(self, m, kind, rows, cols, *, last=0, by_column=0, turned=0):
+    def _blocks(self, m, kind, rows, cols, *, last=0, by_column=0, transposed=0):
         chunk = self.chunk
         axes = {
             "t": (chunk.t0, chunk.t_blocks),
@@ -138,51 +138,51 @@ class RegionSteps(wiring.Component):
             self.col0.eq(axes[cols][0]),
             self.cols.eq(axes[cols][1]),
             self.by_column.eq(by_column),
-            self.turned.eq(turned),
+            self.transposed.eq(transposed),
             self.last.eq(last),
         ]
 
     def _product(self, m, use: Use):
-        stream, held, streams = use.stream, use.held, self.chunk.load_stream
+        stream, stationary, streams = use.stream, use.stationary, self.chunk.load_stream
         offered = self.offered
-        self._tensors(m, {0: stream, 1: held, 5: held, 6: stream})
+        self._tensors(m, {0: stream, 1: stationary, 5: stationary, 6: stream})
         maxima = {0: offered.first, 1: offered.first}
-        self._wanted(m, maxima | {5: offered.load_held, 6: offered.load_stream})
+        self._need(m, maxima | {5: offered.load_stationary, 6: offered.load_stream})
         with m.Switch(self.step):
             with m.Case(0):
                 kind = Region.MAXIMA_WEST if use.north else Region.MAXIMA_SOUTH
-                self._maxima(m, kind, self.chunk.t_blocks, use.stream_turned)
+                self._maxima(m, kind, self.chunk.t_blocks, use.stream_transposed)
             with m.Case(1):
                 kind = Region.MAXIMA_NORTH if use.north else Region.MAXIMA_EAST
-                self._maxima(m, kind, self.chunk.l_blocks, not use.held_by_lanes, last=1)
+                self._maxima(m, kind, self.chunk.l_blocks, not use.stationary_by_lanes, last=1)
             with m.Case(5):
-                rows, cols = ("l", "c") if use.held_by_lanes else ("c", "l")
-                turned = use.held_turned
+                rows, cols = ("l", "c") if use.stationary_by_lanes else ("c", "l")
+                transposed = use.stationary_transposed
                 self._blocks(
-                    m, Region.HELD, rows, cols,
-                    last=~streams, by_column=turned, turned=turned,
+                    m, Region.STATIONARY, rows, cols,
+                    last=~streams, by_column=transposed, transposed=transposed,
                 )  # fmt: skip
             with m.Case(6):
-                turned = use.stream_turned
-                rows, cols = ("c", "t") if turned else ("t", "c")
+                transposed = use.stream_transposed
+                rows, cols = ("c", "t") if transposed else ("t", "c")
                 kind = Region.WEST if use.north else Region.SOUTH
                 self._blocks(
                     m, kind, rows, cols,
-                    last=1, by_column=not turned, turned=turned,
+                    last=1, by_column=not transposed, transposed=transposed,
                 )  # fmt: skip
 
     def _fused(self, m):
         chunk, planar = self.chunk, self.plan.planar
-        turned = not self.plan.grouped(X)
+        transposed = not self.plan.grouped(X)
         self._tensors(m, dict(enumerate((X, DY, W, DY, W, DY, X))))
         once, offered = self._once(chunk), self.offered
         due, first = self._once(offered), offered.first
         west = offered.load_west if planar else first
-        blocks = {4: west, 5: offered.load_held, 6: offered.load_stream}
-        self._wanted(m, {0: first, 1: due, 2: first, 3: due} | blocks)
+        blocks = {4: west, 5: offered.load_stationary, 6: offered.load_stream}
+        self._need(m, {0: first, 1: due, 2: first, 3: due} | blocks)
         with m.Switch(self.step):
             with m.Case(0):
-                self._maxima(m, Region.MAXIMA_SOUTH, chunk.t_blocks, turned)
+                self._maxima(m, Region.MAXIMA_SOUTH, chunk.t_blocks, transposed)
             with m.Case(1):
                 self._maxima(m, Region.MAXIMA_EAST, chunk.l_blocks, 1)
             with m.Case(2):
@@ -192,17 +192,17 @@ class RegionSteps(wiring.Component):
             with m.Case(4):
                 self._blocks(
                     m, Region.WEST, "t", "l",
-                    last=~chunk.load_held & ~chunk.load_stream if planar else 0, by_column=1,
+                    last=~chunk.load_stationary & ~chunk.load_stream if planar else 0, by_column=1,
                 )  # fmt: skip
             with m.Case(5):
                 self._blocks(
-                    m, Region.HELD, "c", "l", last=~chunk.load_stream if planar else 0,
+                    m, Region.STATIONARY, "c", "l", last=~chunk.load_stream if planar else 0,
                 )  # fmt: skip
             with m.Case(6):
-                rows, cols = ("c", "t") if turned else ("t", "c")
+                rows, cols = ("c", "t") if transposed else ("t", "c")
                 self._blocks(
                     m, Region.SOUTH, rows, cols,
-                    last=1, by_column=not turned, turned=turned,
+                    last=1, by_column=not transposed, transposed=transposed,
                 )  # fmt: skip
 
 

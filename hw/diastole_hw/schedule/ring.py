@@ -21,11 +21,11 @@ class RingSpace(wiring.Component):
     Slabs are allocated and freed in order (``take``, ``give``). All slabs of a product have equal
     length, and their places follow each other as :func:`following` says, from any first place. The
     next product may begin while slabs of the preceding product are allocated: at the place where
-    the ring would go on, or at 0. Not allowed, and not checked: ``take`` without ``room``, ``give``
-    while ``empty``, and ``start`` while slabs of the product before the preceding product are
-    allocated.
+    the ring would go on, or at 0. Not allowed, and not checked: ``take`` without ``space``,
+    ``give`` while ``empty``, and ``start`` while slabs of the product before the preceding product
+    are allocated.
 
-    Timing: ``room`` is combinational from ``place`` and ``slab``; ``take`` and ``give`` count from
+    Timing: ``space`` is combinational from ``place`` and ``slab``; ``take`` and ``give`` count from
     the next cycle on.
 
     Parameters
@@ -42,7 +42,7 @@ class RingSpace(wiring.Component):
     place : In(range(blocks))
         Start of the next slab.
     take, give : In(1)
-    room : Out(1)
+    space : Out(1)
         The place of the next slab is free.
     empty : Out(1)
         All places are free.
@@ -57,7 +57,7 @@ class RingSpace(wiring.Component):
                 "place": In(range(blocks)),
                 "take": In(1),
                 "give": In(1),
-                "room": Out(1),
+                "space": Out(1),
                 "empty": Out(1, init=1),
             }
         )
@@ -79,7 +79,7 @@ class RingSpace(wiring.Component):
             wrapped.eq(newest < oldest),
             wraps.eq(self.place <= newest),
             clear.eq(self.place + self.slab <= oldest),
-            self.room.eq(self.empty | Mux(wrapped, ~wraps & clear, ~wraps | clear)),
+            self.space.eq(self.empty | Mux(wrapped, ~wraps & clear, ~wraps | clear)),
             left.eq(Mux(self.start, count, before)),
         ]
         m.d.sync += [

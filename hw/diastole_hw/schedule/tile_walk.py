@@ -47,17 +47,17 @@ class Planes(NamedTuple):
     first_stream: Value
     last_stream: Value
     ends_stream: Value
-    first_held: Value
-    last_held: Value
+    first_stationary: Value
+    last_stationary: Value
     several: Value
 
     @property
     def first(self):
-        return self.first_stream & self.first_held
+        return self.first_stream & self.first_stationary
 
     @property
     def last(self):
-        return self.last_stream & self.last_held
+        return self.last_stream & self.last_stationary
 
 
 ONE_PLANE = Planes(*(Const(1),) * 5, several=Const(0))
@@ -117,7 +117,7 @@ class TileWalk(wiring.Component):
     Members
     -------
     start : In(1)
-    anew : In(1)
+    from_idle : In(1)
         With ``start``: nothing is in flight, and rings and tile numbers begin at 0.
     product : In(product_layout(plan))
         Product, stable from ``start`` on while ``busy``; sizes and loop nest are read.
@@ -136,7 +136,7 @@ class TileWalk(wiring.Component):
         super().__init__(
             {
                 "start": In(1),
-                "anew": In(1),
+                "from_idle": In(1),
                 "product": In(product_layout(plan)),
                 "number": In(1),
                 "busy": Out(1),
@@ -193,7 +193,7 @@ class TileWalk(wiring.Component):
         # stationary operand has the opposite panels.
         inner = ~product.lanes_outermost
         stream = Signal.like(chunk.stream_base, name="stream_at")
-        held = Signal.like(chunk.held_base, name="held_at")
+        stationary = Signal.like(chunk.stationary_base, name="stationary_at")
         stream_ring = _Ring(
             name="stream",
             at=stream,
@@ -204,18 +204,20 @@ class TileWalk(wiring.Component):
             begins=inner & at.last_l,
             pair=pair,
         )
-        held_ring = _Ring(
-            name="held",
-            at=held,
-            slab=product.held_slab,
-            blocks=plan.held_blocks,
-            keeps=product.keep_held,
+        stationary_ring = _Ring(
+            name="stationary",
+            at=stationary,
+            slab=product.stationary_slab,
+            blocks=plan.stationary_blocks,
+            keeps=product.keep_stationary,
             returns=~at.last_t & (~inner | at.last_l),
             begins=~inner & at.last_t,
         )
         self._slabs(m, stream_ring, starts, moves & chunk.east if plan.planar else moves, ends)
-        self._slabs(m, held_ring, starts, moves & pair.last_stream if plan.planar else moves, ends)
-        m.d.comb += [chunk.stream_base.eq(stream), chunk.held_base.eq(held)]
+        self._slabs(
+            m, stationary_ring, starts, moves & pair.last_stream if plan.planar else moves, ends
+        )
+        m.d.comb += [chunk.stream_base.eq(stream), chunk.stationary_base.eq(stationary)]
 
         with m.If(self.busy):
             with m.If(moves & pair.last if plan.planar else moves):
@@ -232,16 +234,16 @@ class TileWalk(wiring.Component):
     def _places(self, at, pair):
         """Return the chunk's marks: operands to load, and operands without a later use."""
         product, chunk = self.product, self.chunks.p
-        loads = [~product.keep_stream | at.first_l, ~product.keep_held | at.first_t]
-        frees = [~product.keep_stream | at.last_l, ~product.keep_held | at.last_t]
+        loads = [~product.keep_stream | at.first_l, ~product.keep_stationary | at.first_t]
+        frees = [~product.keep_stream | at.last_l, ~product.keep_stationary | at.last_t]
         if self.plan.planar:
-            loads = [loads[0] & pair.first_held & chunk.east, loads[1] & pair.first_stream]
-            frees = [frees[0] & pair.last_held & chunk.east, frees[1] & pair.last_stream]
+            loads = [loads[0] & pair.first_stationary & chunk.east, loads[1] & pair.first_stream]
+            frees = [frees[0] & pair.last_stationary & chunk.east, frees[1] & pair.last_stream]
         return [
             chunk.load_stream.eq(loads[0]),
-            chunk.load_held.eq(loads[1]),
+            chunk.load_stationary.eq(loads[1]),
             chunk.free_stream.eq(frees[0]),
-            chunk.free_held.eq(frees[1]),
+            chunk.free_stationary.eq(frees[1]),
         ]
 
     def _planes(self, m, moves, last_c) -> Planes:
@@ -249,49 +251,49 @@ class TileWalk(wiring.Component):
         product, chunk = self.product, self.chunks.p
         streamed = Signal(PLANE)  # planes of the streaming operand, less 1; fused: from the south
         west = Signal(PLANE)  # planes from the west, less 1, in the fused pass
-        held_planes = Signal(PLANE)
+        stationary_planes = Signal(PLANE)
         fused = Signal()
         with m.Switch(product.mode):
             for mode in PRODUCTS:
                 use = self.plan.use(mode)
                 with m.Case(mode):
                     m.d.comb += streamed.eq(product.planes[use.stream])
-                    m.d.comb += held_planes.eq(product.planes[use.held])
+                    m.d.comb += stationary_planes.eq(product.planes[use.stationary])
             if self.plan.fused:
                 with m.Case(Mode.FUSED):
                     m.d.comb += [
                         fused.eq(1),
                         streamed.eq(product.planes[X]),
                         west.eq(product.planes[W]),
-                        held_planes.eq(product.planes[DY]),
+                        stationary_planes.eq(product.planes[DY]),
                     ]
         stream = Signal(PLANE, name="stream_plane")
-        held = Signal(PLANE, name="held_plane")
+        stationary = Signal(PLANE, name="stationary_plane")
         pair = Planes(*(Signal(name=name) for name in Planes._fields))
         longer = Mux(streamed > west, streamed, west)
         m.d.comb += [
             pair.first_stream.eq(stream == 0),
             pair.last_stream.eq(stream == longer),
             pair.ends_stream.eq(stream == streamed),
-            pair.first_held.eq(held == 0),
-            pair.last_held.eq(held == held_planes),
+            pair.first_stationary.eq(stationary == 0),
+            pair.last_stationary.eq(stationary == stationary_planes),
             pair.several.eq(streamed != 0),
             chunk.stream_plane.eq(stream),
-            chunk.held_plane.eq(held),
+            chunk.stationary_plane.eq(stationary),
             chunk.east.eq(stream <= streamed),
             chunk.north.eq(~fused | (stream <= west)),
             chunk.opens.eq(pair.first),
             chunk.last_slice.eq(last_c),
-            chunk.done_east.eq(last_c & pair.last_held & pair.ends_stream),
-            chunk.done_north.eq(pair.last_held & (stream == west)),
-            chunk.load_west.eq(fused & chunk.north & pair.first_held & (chunk.c0 == 0)),
+            chunk.done_east.eq(last_c & pair.last_stationary & pair.ends_stream),
+            chunk.done_north.eq(pair.last_stationary & (stream == west)),
+            chunk.load_west.eq(fused & chunk.north & pair.first_stationary & (chunk.c0 == 0)),
         ]
         with m.If(moves):
             m.d.sync += stream.eq(stream + 1)
             with m.If(pair.last_stream):
-                m.d.sync += [stream.eq(0), held.eq(held + 1)]
+                m.d.sync += [stream.eq(0), stationary.eq(stationary + 1)]
             with m.If(pair.last):
-                m.d.sync += held.eq(0)
+                m.d.sync += stationary.eq(0)
         return pair
 
     def _tiles(self, m, starts, moves):
@@ -300,16 +302,16 @@ class TileWalk(wiring.Component):
         count = Signal(range(self.plan.tiling.tiles_in_flight), name="tile")
         other = Signal.like(count, name="other_tile")
         direction = Signal()  # direction of ``count``
-        turns = Signal()
+        changes_direction = Signal()
         m.d.comb += [
-            turns.eq(starts & (self.product.north != direction)),
+            changes_direction.eq(starts & (self.product.north != direction)),
             self.chunks.p.tile.eq(count),
         ]
         with m.If(moves):
             m.d.sync += count.eq(count + 1)
-        with m.If(turns):
+        with m.If(changes_direction):
             m.d.sync += [count.eq(other), other.eq(count), direction.eq(self.product.north)]
-        with m.If(starts & self.anew):
+        with m.If(starts & self.from_idle):
             m.d.sync += [count.eq(0), other.eq(0)]
 
     def _slabs(self, m, ring, starts, moves, last_c):
@@ -340,7 +342,7 @@ class TileWalk(wiring.Component):
         m.d.comb += [
             fits.eq(at + slab <= blocks),
             on_grid.eq(slab == grid),
-            start.eq(Mux(fits & (on_grid | ~stays) & ~self.anew, at, 0)),
+            start.eq(Mux(fits & (on_grid | ~stays) & ~self.from_idle, at, 0)),
         ]
         with m.If(starts):
             m.d.sync += [at.eq(start), panel.eq(start)]
@@ -353,7 +355,7 @@ class TileWalk(wiring.Component):
         first = Signal.like(at, name=f"{name}_first_plane")
         with m.If(pair.first):
             m.d.sync += first.eq(at)
-        with m.If(pair.ends_stream & ~pair.last_held):
+        with m.If(pair.ends_stream & ~pair.last_stationary):
             m.d.sync += at.eq(Mux(pair.first, at, first))
 
     def _next_tile(self, m, t0, l0, at):

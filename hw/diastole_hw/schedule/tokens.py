@@ -32,7 +32,7 @@ class Region(enum.Enum, shape=3):
 
     SOUTH = 0
     WEST = 1
-    HELD = 2
+    STATIONARY = 2
     MAXIMA_SOUTH = 4
     MAXIMA_EAST = 5
     MAXIMA_WEST = 6
@@ -47,7 +47,7 @@ TENSOR = data.StructLayout(
     }
 )
 
-GIVEN_RESULT = data.StructLayout(
+COMMAND_RESULT = data.StructLayout(
     {
         "base": unsigned(ADDRESS_BITS),
         "pitch": unsigned(PITCH_BITS),  # bytes from a row to the next
@@ -56,10 +56,10 @@ GIVEN_RESULT = data.StructLayout(
     }
 )
 """Result of a product, with the fields that follow from a command alone."""
-GIVEN_RESULTS = data.StructLayout({"east": GIVEN_RESULT, "north": GIVEN_RESULT})
+COMMAND_RESULTS = data.StructLayout({"east": COMMAND_RESULT, "north": COMMAND_RESULT})
 """Results of a product, by the direction in which sums leave the array."""
 RESULT = data.StructLayout(
-    GIVEN_RESULT.members
+    COMMAND_RESULT.members
     | {"tile_pitch": unsigned(ADDRESS_BITS)}  # bytes between first rows of T tiles
 )
 
@@ -78,12 +78,12 @@ PRODUCT = data.StructLayout(
         "c_step": LENGTH,
         "lanes_outermost": 1,  # outermost is the loop over lane tiles, else over T tiles
         "keep_stream": 1,  # load the streaming operand only in the first lane tile
-        "keep_held": 1,  # load the stationary operand only in the first T tile
+        "keep_stationary": 1,  # load the stationary operand only in the first T tile
         # Blocks of a bank: the slabs of a chunk, and the distance between slices of a stationary
         # bank.
         "stream_slab": LENGTH,
-        "held_slab": LENGTH,
-        "held_stride": LENGTH,
+        "stationary_slab": LENGTH,
+        "stationary_stride": LENGTH,
         # Whether a tile takes a whole memory of sums, by direction; else half of a memory.
         "east_whole": 1,
         "north_whole": 1,
@@ -139,7 +139,7 @@ def _plane_members() -> dict:
     multiplies the plane of equal number from the west."""
     return {
         "stream_plane": PLANE,
-        "held_plane": PLANE,
+        "stationary_plane": PLANE,
         "east": 1,  # has a plane for the east, or is no chunk of the fused pass
         "north": 1,  # has a plane for the north, or is no chunk of the fused pass
         "load_west": 1,  # the plane from the west is not loaded yet
@@ -154,7 +154,7 @@ def chunk_layout(plan: Plan) -> data.StructLayout:
     """Return the layout of a chunk: a piece of the contraction for an output tile. Where tensors
     have planes, a chunk has a single plane of every operand."""
     lanes = max(plan.groups * max(plan.rows, plan.cols), plan.fused_blocks_n)
-    chunk = plan.most_chunk_blocks
+    chunk = plan.max_chunk_blocks
     first = unsigned(EXTENT_BITS - plan.log_block)
     return data.StructLayout(
         {
@@ -166,11 +166,11 @@ def chunk_layout(plan: Plan) -> data.StructLayout:
             "c0": first,
             "c_blocks": range(chunk + 1),
             "stream_base": range(plan.stream_blocks),  # where its blocks stand in their banks
-            "held_base": range(plan.held_blocks),
+            "stationary_base": range(plan.stationary_blocks),
             "load_stream": 1,  # the blocks are not loaded yet
-            "load_held": 1,
+            "load_stationary": 1,
             "free_stream": 1,  # no later chunk uses the blocks
-            "free_held": 1,
+            "free_stationary": 1,
             "first": 1,  # of its tile
             "last": 1,
             "first_t": 1,  # its tile is the first along T; first_l: along the lanes
@@ -194,22 +194,23 @@ def loaded_chunk_layout(plan: Plan) -> data.StructLayout:
     return data.StructLayout({name: shape for name, shape in members if name not in _POSITIONS})
 
 
-def summed_layout(plan: Plan, *, turned: bool) -> data.StructLayout:
+def summed_layout(plan: Plan, *, transposed: bool) -> data.StructLayout:
     """Return the layout of a tile of sums that waits for its drain, with fields of its last chunk.
-    The position follows from the preceding tiles. ``turned``: some tiles are transposed; every
+    The position follows from the preceding tiles. ``transposed``: some tiles are transposed; every
     chunk of a transposed tile has separate sums, and ``last`` marks the last chunk."""
     names = ["t_count", "l_blocks", "last", "last_t", "last_l", "product", "tile"]
     members = chunk_layout(plan).members
-    return data.StructLayout({name: members[name] for name in names + ["c_blocks"] * turned})
+    return data.StructLayout({name: members[name] for name in names + ["c_blocks"] * transposed})
 
 
-def drained_layout(plan: Plan, *, turned: bool) -> data.StructLayout:
-    """Return the layout of a tile of sums in its drain; ``turned``: some tiles are transposed."""
+def drained_layout(plan: Plan, *, transposed: bool) -> data.StructLayout:
+    """Return the layout of a tile of sums in its drain; ``transposed``: some tiles are
+    transposed."""
     names = ["t0", "t_count", "l0", "l_blocks", "first_t", "first_l", "last", "tile"]
-    if turned:
+    if transposed:
         names += ["t_blocks", "c0", "c_blocks"]
     members = chunk_layout(plan).members
-    first = {"first_c": 1} if turned else {}  # first tile along the contraction
+    first = {"first_c": 1} if transposed else {}  # first tile along the contraction
     return data.StructLayout({name: members[name] for name in names} | first)
 
 
@@ -219,11 +220,11 @@ def region_layout(plan: Plan) -> data.StructLayout:
     blocks = max(
         plan.tile_blocks,
         plan.groups * max(plan.rows, plan.cols),
-        plan.most_chunk_blocks,
+        plan.max_chunk_blocks,
         plan.fused_blocks_n,
         plan.fused_blocks_m,
     )
-    entries = max(plan.stream_entries, plan.held_entries)
+    entries = max(plan.stream_entries, plan.stationary_entries)
     lengths = longest_lengths(plan)
     return data.StructLayout(
         {
@@ -233,14 +234,16 @@ def region_layout(plan: Plan) -> data.StructLayout:
             "cols": range(blocks + 1),
             "offset": range(GROUP_BLOCKS),  # place of the first column in its group
             "by_column": 1,  # bank by the block's column, else by its row
-            "turned": 1,
+            "transposed": 1,
             "stream_offset": range(plan.beat_bytes),  # of the tile's first maximum in its beat
             # Place of the tile's first maximum in its beat. In the fused pass: first block of the
             # contraction, among all blocks of dY.
-            "held_offset": range(max(plan.beat_bytes, plan.fused_blocks_m + 1)),
+            "stationary_offset": range(max(plan.beat_bytes, plan.fused_blocks_m + 1)),
             "beats": range(blocks * entries // plan.beat_bytes + 3),  # only for maxima
-            "base": range(max(plan.held_blocks, plan.stream_blocks)),  # first block in its banks
-            "stride": range(max(lengths["t_step"], lengths["held_stride"]) + 1),  # of slices
+            "base": range(
+                max(plan.stationary_blocks, plan.stream_blocks)
+            ),  # first block in its banks
+            "stride": range(max(lengths["t_step"], lengths["stationary_stride"]) + 1),  # of slices
             "fused": 1,
             "tile": range(plan.tiling.tiles_in_flight),
             "last": 1,  # of the blocks, or of the maxima, of its chunk
@@ -292,14 +295,14 @@ def block_layout(plan: Plan) -> data.StructLayout:
         "kind": Region,
         "cls": unsigned(2),
         "bank": range(max(plan.rows, plan.cols)),
-        "word": range(max(plan.held_words, plan.stream_words) // plan.fill_vectors),
+        "word": range(max(plan.stationary_words, plan.stream_words) // plan.fill_vectors),
         # Maxima of the vectors; the maximum of a stationary block to the east, which has a single
         # maximum.
         "maximum": data.ArrayLayout(byte, plan.stream_entries),
-        "maximum_north": data.ArrayLayout(byte, plan.held_entries),
-        "scale": data.ArrayLayout(byte, max(plan.stream_entries, plan.held_entries)),
+        "maximum_north": data.ArrayLayout(byte, plan.stationary_entries),
+        "scale": data.ArrayLayout(byte, max(plan.stream_entries, plan.stationary_entries)),
         "plane": PLANE,
-        "turned": 1,
+        "transposed": 1,
         "drop": 1,  # the block only fills a granule, or a port's share
         "ends": 1,  # last block of its part of a group
         "last": 1,  # last block of its chunk
@@ -341,7 +344,7 @@ def scratch_write_layout(plan: Plan) -> data.StructLayout:
     return data.StructLayout(members | {"vectors": vectors})
 
 
-FREES = data.StructLayout({"stream": 1, "held": 1, "west": 1})
+FREES = data.StructLayout({"stream": 1, "stationary": 1, "west": 1})
 """Places in the scratchpads that are read for the last time: of the streaming operand, of the
 stationary operand, and of the operand from the west in the fused pass."""
 
@@ -367,12 +370,12 @@ def slot_layout(plan: Plan) -> data.StructLayout:
     )
 
 
-def held_read_layout(plan: Plan) -> data.StructLayout:
+def stationary_read_layout(plan: Plan) -> data.StructLayout:
     """Return the layout of a stationary word on its way to the load ports, before the skew."""
     return data.StructLayout(
         {
             "valid": 1,
-            "addr": range(plan.held_words),
+            "addr": range(plan.stationary_words),
             "row": range(max(plan.rows, 2)),
             "index": range(max(plan.block, 2)),
             "rows_valid": range(plan.rows + 1),  # blocks of the slice inside the tensor
@@ -383,13 +386,13 @@ def held_read_layout(plan: Plan) -> data.StructLayout:
 
 def pass_layout(plan: Plan) -> data.StructLayout:
     slot = slot_layout(plan).members
-    held = held_read_layout(plan).members
+    stationary = stationary_read_layout(plan).members
     return data.StructLayout(
         {
             "t_count": range(plan.tile_words + 1),
-            "held_addr": held["addr"],
-            "rows_valid": held["rows_valid"],
-            "cols_valid": held["cols_valid"],
+            "stationary_addr": stationary["addr"],
+            "rows_valid": stationary["rows_valid"],
+            "cols_valid": stationary["cols_valid"],
             "south_addr": slot["south_addr"],
             "west_addr": slot["west_addr"],
             "east_addr": slot["sum_addr"],

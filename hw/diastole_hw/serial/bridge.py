@@ -18,16 +18,16 @@ from diastole_sim.spec.serial import (
     IDENTITY,
     LINK_MAGIC,
     LINK_VERSION,
-    MOST_WORDS,
+    MAX_WORDS,
     WRITES,
-    Ask,
+    LinkOperation,
     Status,
 )
 
 FCS_WORDS = 1
-MOST_HEARD = HEAD_WORDS + MOST_WORDS + FCS_WORDS
+MAX_RECEIVED = HEAD_WORDS + MAX_WORDS + FCS_WORDS
 
-HEAD = data.StructLayout({"ask": 4, "status": 3, "answer": 1, "words": 8, "sequence": 16})
+HEAD = data.StructLayout({"operation": 4, "status": 3, "answer": 1, "words": 8, "sequence": 16})
 """First word of a frame, as defined in :mod:`diastole_sim.spec.serial`."""
 
 _ANSWER = 1 << 7
@@ -99,21 +99,21 @@ class Bridge(wiring.Component):
         m = Module()
         head = Signal(HEAD)
         address = Signal(WORD_BITS)
-        words = Signal(range(MOST_HEARD + 2))  # words of the current request, with head and FCS
-        index = Signal(range(MOST_WORDS + 1))
+        words = Signal(range(MAX_RECEIVED + 2))  # words of the current request, with head and FCS
+        index = Signal(range(MAX_WORDS + 1))
         status = Signal(3)
         writing = Signal()
-        last = Signal(data.StructLayout({"known": 1, "sequence": 16, "status": 3}))
-        m.submodules.buffer = buffer = Ram(width=WORD_BITS, depth=MOST_WORDS + 1)
+        last = Signal(data.StructLayout({"valid": 1, "sequence": 16, "status": 3}))
+        m.submodules.buffer = buffer = Ram(width=WORD_BITS, depth=MAX_WORDS + 1)
         listening, accessing = Signal(), Signal()
-        request = self._hear(m, listening, words, head, address, buffer)
-        m.d.comb += [writing.eq(_one_of(head.ask, WRITES)), buffer.read_addr.eq(index)]
+        request = self._receive(m, listening, words, head, address, buffer)
+        m.d.comb += [writing.eq(_one_of(head.operation, WRITES)), buffer.read_addr.eq(index)]
         done, response, answer = self._access(
-            m, accessing, head.ask, writing, address + (index << 2), buffer.read_data
+            m, accessing, head.operation, writing, address + (index << 2), buffer.read_data
         )
         with m.If(~listening):
             m.d.comb += [buffer.write_addr.eq(index), buffer.write_data.eq(answer)]
-        repeated = writing & last.known & (last.sequence == head.sequence)
+        repeated = writing & last.valid & (last.sequence == head.sequence)
         complete = words == HEAD_WORDS + FCS_WORDS + Mux(writing, head.words, 0)
         at_end = index == head.words - 1
         with m.FSM():
@@ -128,10 +128,10 @@ class Bridge(wiring.Component):
                 m.next = "ANSWER"
                 with m.If(repeated):
                     m.d.sync += status.eq(last.status)
-                with m.Elif(~complete | (head.ask > max(Ask))):
+                with m.Elif(~complete | (head.operation > max(LinkOperation))):
                     m.d.sync += status.eq(Status.REFUSED)
-                with m.Elif(head.ask == Ask.IDENTIFY):
-                    m.d.sync += last.known.eq(0)
+                with m.Elif(head.operation == LinkOperation.IDENTIFY):
+                    m.d.sync += last.valid.eq(0)
                 with m.Else():
                     m.next = "FETCH"
                     with m.If(head.words == 0):
@@ -154,7 +154,7 @@ class Bridge(wiring.Component):
             # Note sequence number and status of a write.
             with m.State("DONE"):
                 with m.If(writing):
-                    m.d.sync += [last.known.eq(1), last.sequence.eq(head.sequence)]
+                    m.d.sync += [last.valid.eq(1), last.sequence.eq(head.sequence)]
                     m.d.sync += last.status.eq(status)
                 m.next = "ANSWER"
             # Offer the first word of the answer.
@@ -176,7 +176,7 @@ class Bridge(wiring.Component):
             with m.State("GIVE"):
                 number = (address >> 2) + index
                 identity = Mux(number < len(IDENTITY), Array(self.identity)[number[:3]], 0)
-                word = Mux(head.ask == Ask.IDENTIFY, identity, buffer.read_data)
+                word = Mux(head.operation == LinkOperation.IDENTIFY, identity, buffer.read_data)
                 self._offer(m, word, last=at_end)
                 with m.If(self.answer.ready):
                     m.d.sync += index.eq(index + 1)
@@ -193,37 +193,44 @@ class Bridge(wiring.Component):
         m.d.comb += [self.answer.valid.eq(1), self.answer.p.word.eq(word)]
         m.d.comb += self.answer.p.last.eq(last)
 
-    def _hear(self, m, listening, words, head, address, buffer):
+    def _receive(self, m, listening, words, head, address, buffer):
         """Store the words of a frame while ``listening``. Return whether a complete request has
         arrived."""
-        heard = Signal.like(words)  # the last value means too many words
-        deaf = Signal()  # part of the frame arrived while not ``listening``
+        received_words = Signal.like(words)  # the last value means too many words
+        missed = Signal()  # part of the frame arrived while not ``listening``
         request = Signal()
-        asks = ~head.answer & (head.status == Status.DONE)
+        is_request = ~head.answer & (head.status == Status.DONE)
         m.d.comb += request.eq(
-            self.ends & self.good & listening & ~deaf & asks & (heard >= HEAD_WORDS + FCS_WORDS)
+            self.ends
+            & self.good
+            & listening
+            & ~missed
+            & is_request
+            & (received_words >= HEAD_WORDS + FCS_WORDS)
         )
         with m.If(self.ends):
-            m.d.sync += [heard.eq(0), deaf.eq(0)]
+            m.d.sync += [received_words.eq(0), missed.eq(0)]
         with m.If(request):
-            m.d.sync += words.eq(heard)
+            m.d.sync += words.eq(received_words)
         with m.If(self.put):
-            m.d.sync += deaf.eq(deaf | ~listening)
-            with m.If(listening & (heard <= MOST_HEARD)):
-                m.d.sync += heard.eq(heard + 1)
+            m.d.sync += missed.eq(missed | ~listening)
+            with m.If(listening & (received_words <= MAX_RECEIVED)):
+                m.d.sync += received_words.eq(received_words + 1)
         with m.If(listening):
             m.d.comb += [
-                buffer.write_en.eq(self.put & (heard >= HEAD_WORDS) & (heard < MOST_HEARD)),
-                buffer.write_addr.eq(heard - HEAD_WORDS),
+                buffer.write_en.eq(
+                    self.put & (received_words >= HEAD_WORDS) & (received_words < MAX_RECEIVED)
+                ),
+                buffer.write_addr.eq(received_words - HEAD_WORDS),
                 buffer.write_data.eq(self.word),
             ]
-            with m.If(self.put & (heard == 0)):
+            with m.If(self.put & (received_words == 0)):
                 m.d.sync += head.eq(self.word)
-            with m.If(self.put & (heard == 1)):
+            with m.If(self.put & (received_words == 1)):
                 m.d.sync += address.eq(self.word)
         return request
 
-    def _access(self, m, accessing, ask, writing, where, word):
+    def _access(self, m, accessing, operation, writing, where, word):
         """Access a word while ``accessing``. Return whether the access is done, its response, and
         the word read."""
         axil, memory = self.axil, self.memory
@@ -232,7 +239,7 @@ class Bridge(wiring.Component):
         response = Signal(2)
         answer = Signal(WORD_BITS)
         inside = address[ADDRESS_SPACE_BITS:] == 0
-        in_memory = _one_of(ask, (Ask.READ_MEMORY, Ask.WRITE_MEMORY))
+        in_memory = _one_of(operation, (LinkOperation.READ_MEMORY, LinkOperation.WRITE_MEMORY))
         accepted = {name: Signal(name=f"{name}_accepted") for name in ("ar", "aw", "w")}
         register = accessing & ~in_memory & inside
         for name, sent in accepted.items():

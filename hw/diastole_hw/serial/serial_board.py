@@ -26,8 +26,8 @@ def odd_ports(product_ports: Sequence[tuple[str, str, int]], data_width: int) ->
     for prefix, signature in (("s_axil", AxiLiteSignature()), ("m_axi", AxiSignature(data_width))):
         members = signature.members.items()
         expected |= {f"{prefix}_{name}": member.shape for name, member in members}
-    found = {name: width for name, _, width in product_ports}
-    return sorted({name for name, _ in found.items() ^ expected.items()})
+    actual = {name: width for name, _, width in product_ports}
+    return sorted({name for name, _ in actual.items() ^ expected.items()})
 
 
 class SerialBoard(Elaboratable):
@@ -54,7 +54,7 @@ class SerialBoard(Elaboratable):
     ):
         self.top, self.product_ports = top, tuple(product_ports)
         if odd := odd_ports(product_ports, data_width):
-            raise ValueError(f"no board for a product with these ports: {', '.join(odd)}")
+            raise ValueError(f"a board cannot use a product with these ports: {', '.join(odd)}")
         self.memory = SharedMemory(data_width=data_width, size=memory_bytes)
         self.bridge = SerialBridge(
             divisor=divisor, memory_base=0, memory_bytes=memory_bytes, clock_hz=clock_hz

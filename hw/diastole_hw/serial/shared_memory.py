@@ -11,7 +11,7 @@ from diastole_sim.spec.image import DATA_WIDTHS
 from diastole_sim.spec.require import require_choice, require_int
 
 WORD_BYTES = 4
-MOST_BYTES = 1 << 24
+MAX_BYTES = 1 << 24
 
 
 class WordPortSignature(wiring.Signature):
@@ -69,7 +69,7 @@ class SharedMemory(wiring.Component):
 
     def __init__(self, *, data_width: int, base: int = 0, size: int):
         require_choice("data_width", data_width, DATA_WIDTHS)
-        require_int("size", size, 4096, MOST_BYTES)
+        require_int("size", size, 4096, MAX_BYTES)
         require_int("base", base, 0, 2**32 - size)
         if size % 4096 or base % (1 << ceil_log2(size)):
             raise ValueError(
@@ -115,18 +115,18 @@ class SharedMemory(wiring.Component):
         left = Signal(8)
         bad = Signal()
         free = Signal()  # the last read beat is accepted
-        asked = Signal()
-        given = Signal()  # the requested word is valid
+        requested = Signal()
+        word_valid = Signal()  # the requested word is valid
         issue = Signal()
         shown = Signal(max(len(self._word(port.address)), 1))
         outside = Signal()
         m.d.comb += [
             free.eq(~axi.rvalid | axi.rready),
-            asked.eq(port.valid & ~port.write & ~given & free),
-            issue.eq(reading & free & ~asked),
+            requested.eq(port.valid & ~port.write & ~word_valid & free),
+            issue.eq(reading & free & ~requested),
             axi.arready.eq(~reading),
         ]
-        m.d.sync += given.eq(asked)
+        m.d.sync += word_valid.eq(requested)
         with m.If(axi.arvalid & axi.arready):
             m.d.sync += [reading.eq(1), beat.eq(self._beat(axi.araddr)), left.eq(axi.arlen)]
             m.d.sync += bad.eq(~self._inside(axi.araddr))
@@ -137,15 +137,15 @@ class SharedMemory(wiring.Component):
             m.d.sync += axi.rresp.eq(Mux(bad, DECERR, OKAY))
         for number, lane in enumerate(lanes):
             m.d.comb += [
-                lane.read_en.eq(issue | asked),
-                lane.read_addr.eq(Mux(asked, self._beat(port.address), beat)),
+                lane.read_en.eq(issue | requested),
+                lane.read_addr.eq(Mux(requested, self._beat(port.address), beat)),
                 axi.rdata[8 * number : 8 * number + 8].eq(lane.read_data),
             ]
-        with m.If(asked):
+        with m.If(requested):
             m.d.sync += [shown.eq(self._word(port.address)), outside.eq(~here)]
         words = [axi.rdata[k : k + 32] for k in range(0, self.data_width, 32)]
         m.d.comb += port.answer.eq(Array(words)[shown] if len(words) > 1 else words[0])
-        with m.If(given):
+        with m.If(word_valid):
             m.d.comb += [port.done.eq(1), port.response.eq(Mux(outside, DECERR, OKAY))]
 
     def _writes(self, m, lanes, here):
@@ -155,12 +155,12 @@ class SharedMemory(wiring.Component):
         bad = Signal()
         put = Signal()  # a word of the second port
         written = Signal()
-        taken = Signal()
+        accepted = Signal()
         m.d.comb += [
             put.eq(port.valid & port.write & ~written),
             axi.awready.eq(~writing & ~axi.bvalid),
             axi.wready.eq(writing & ~put),
-            taken.eq(axi.wvalid & axi.wready),
+            accepted.eq(axi.wvalid & axi.wready),
         ]
         m.d.sync += written.eq(put)
         with m.If(axi.bready):
@@ -168,7 +168,7 @@ class SharedMemory(wiring.Component):
         with m.If(axi.awvalid & axi.awready):
             m.d.sync += [writing.eq(1), beat.eq(self._beat(axi.awaddr))]
             m.d.sync += bad.eq(~self._inside(axi.awaddr))
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += beat.eq(beat + 1)
             with m.If(axi.wlast):
                 m.d.sync += [writing.eq(0), axi.bvalid.eq(1)]
@@ -177,7 +177,7 @@ class SharedMemory(wiring.Component):
         for byte, lane in enumerate(lanes):
             mine = (number == byte // WORD_BYTES) if len(number) else 1
             m.d.comb += [
-                lane.write_en.eq(Mux(put, here & mine, taken & axi.wstrb[byte] & ~bad)),
+                lane.write_en.eq(Mux(put, here & mine, accepted & axi.wstrb[byte] & ~bad)),
                 lane.write_addr.eq(Mux(put, self._beat(port.address), beat)),
                 lane.write_data.eq(
                     Mux(

@@ -52,54 +52,56 @@ class StoreArbiter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        here = Signal(2)  # beats of a source pass: bit 0 first, bit 1 second
-        left = data_register(len(self.requests.p.beats), name="left")  # rest of the request
+        current = Signal(2)  # beats of a source pass: bit 0 first, bit 1 second
+        beats_left = data_register(
+            len(self.requests.p.beats), name="beats_left"
+        )  # rest of the request
         waits = Signal()  # another request has passed
-        waiting = data_register(left.shape(), name="waiting")  # beats of the waiting request
-        behind = data_register(name="behind")  # source of the waiting request
-        lately = Signal()  # ``first`` offered a request in the previous cycle
+        waiting = data_register(beats_left.shape(), name="waiting")  # beats of the waiting request
+        waiting_source = data_register(name="waiting_source")  # source of the waiting request
+        first_offered = Signal()  # ``first`` offered a request in the previous cycle
         offered = Signal()  # an offer of ``second`` was not accepted and stays selected
-        may = Signal()  # ``second`` may request, whatever ``first`` does
-        chosen = Signal()
+        second_may = Signal()  # ``second`` may request, whatever ``first`` does
+        second_selected = Signal()
         passes = self.requests.valid & self.requests.ready
         moves = self.beats.valid & self.beats.ready
         ends = Signal()  # the last beat of a request passes, or no request is current
         m.d.comb += [
-            may.eq(offered | ~lately),
-            chosen.eq(may & self.second_requests.valid),
-            ends.eq(~here.any() | (moves & (left == 1))),
+            second_may.eq(offered | ~first_offered),
+            second_selected.eq(second_may & self.second_requests.valid),
+            ends.eq(~current.any() | (moves & (beats_left == 1))),
         ]
         m.d.sync += [
-            lately.eq(self.first_requests.valid),
-            offered.eq(self.requests.valid & ~self.requests.ready & chosen),
+            first_offered.eq(self.first_requests.valid),
+            offered.eq(self.requests.valid & ~self.requests.ready & second_selected),
         ]
         sources = (
-            (0, self.first_requests, self.first_beats, ~chosen),
-            (1, self.second_requests, self.second_beats, may),
+            (0, self.first_requests, self.first_beats, ~second_selected),
+            (1, self.second_requests, self.second_beats, second_may),
         )
-        for number, requests, beats, turn in sources:
-            m.d.comb += requests.ready.eq(self.requests.ready & ~waits & turn)
-            with m.If(chosen == number):
+        for number, requests, beats, granted in sources:
+            m.d.comb += requests.ready.eq(self.requests.ready & ~waits & granted)
+            with m.If(second_selected == number):
                 m.d.comb += [
                     self.requests.payload.eq(requests.payload),
                     self.requests.valid.eq(requests.valid & ~waits),
                 ]
-            with m.If(here[0] != number):  # no source, or second: here[1] drives few gates
+            with m.If(current[0] != number):  # no source, or second: current[1] drives few gates
                 m.d.comb += self.beats.payload.eq(beats.payload)
-            with m.If(here[number]):
+            with m.If(current[number]):
                 m.d.comb += [
                     self.beats.valid.eq(beats.valid),
                     beats.ready.eq(self.beats.ready),
                 ]
         with m.If(~waits):  # so a request that passes becomes current or the waiting request
-            m.d.sync += [waiting.eq(self.requests.p.beats), behind.eq(chosen)]
+            m.d.sync += [waiting.eq(self.requests.p.beats), waiting_source.eq(second_selected)]
         m.d.sync += waits.eq((waits | passes) & ~ends)
         with m.If(ends):
-            source = Mux(waits, behind, chosen)
+            source = Mux(waits, waiting_source, second_selected)
             m.d.sync += [
-                left.eq(Mux(waits, waiting, self.requests.p.beats)),
-                here.eq(Mux(waits | passes, Cat(~source, source), 0)),
+                beats_left.eq(Mux(waits, waiting, self.requests.p.beats)),
+                current.eq(Mux(waits | passes, Cat(~source, source), 0)),
             ]
         with m.Elif(moves):
-            m.d.sync += left.eq(left - 1)
+            m.d.sync += beats_left.eq(beats_left - 1)
         return m

@@ -15,11 +15,11 @@ from diastole_hw.plan.modes import Mode
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port
 from diastole_hw.schedule.tokens import PRODUCT, RESULT, drained_layout, length_shapes
-from diastole_hw.store.deal_rows import EmitPorts
-from diastole_hw.store.drain_walk import DrainWalk, operands, turns
+from diastole_hw.store.distribute_rows import EmitPorts
+from diastole_hw.store.drain_walk import DrainWalk, operands, transposes
 from diastole_hw.store.emit_rows import EmitRows
 from diastole_hw.store.float_pipe import DrainedSignature
-from diastole_hw.store.turn import TurnTile, piece_floats
+from diastole_hw.store.transpose_tile import TransposeTile, piece_floats
 from diastole_sim.spec.formats import EXPONENT_BIAS, NVFP4, SIGNIFICAND_FRACTION
 from diastole_sim.spec.numerics import CLASS_NAMES
 
@@ -38,12 +38,13 @@ class Drain(wiring.Component):
     and lanes beyond the result are undefined.
 
     Timing: V_d vectors of B sums per cycle (:meth:`diastole_hw.plan.plan.Plan.drain_vectors`; for
-    columns, as many as :func:`diastole_hw.store.turn.column_vectors` returns) while ``floats``
-    grants them. :class:`diastole_hw.store.drain_walk.DrainWalk` adds idle cycles per tile, and
+    columns, as many as :func:`diastole_hw.store.transpose_tile.column_vectors` returns) while
+    ``floats`` grants them. :class:`diastole_hw.store.drain_walk.DrainWalk` adds idle cycles per
+    tile, and
     :class:`diastole_hw.store.emit_rows.EmitRows` per span. Columns are read when there is a free
-    place for their piece (:class:`diastole_hw.store.turn.TurnTile`); the rows of the piece are
-    requested when all its rows are complete. A word of a row is read when its span waits to be
-    written. A chained result takes a cycle per row of a block, and 1 idle cycle per tile.
+    place for their piece (:class:`diastole_hw.store.transpose_tile.TransposeTile`); the rows of the
+    piece are requested when all its rows are complete. A word of a row is read when its span waits
+    to be written. A chained result takes a cycle per row of a block, and 1 idle cycle per tile.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ class Drain(wiring.Component):
                 "t_step": In(length_shapes(plan)["t_step"]),
                 "whole": In(1),
                 "tiles": In(
-                    stream.Signature(drained_layout(plan, turned=turns(plan, north=north)))
+                    stream.Signature(drained_layout(plan, transposed=transposes(plan, north=north)))
                 ),
                 "freed": Out(1),
                 "busy": Out(1),
@@ -131,17 +132,17 @@ class Drain(wiring.Component):
         )
 
     @property
-    def _turns_pieces(self) -> bool:
+    def _transposes_pieces(self) -> bool:
         """Return whether transposed rows are sent as parts of a word."""
         words = self.vectors * self.plan.block
-        return turns(self.plan, north=self.north) and piece_floats(self.plan) < words
+        return transposes(self.plan, north=self.north) and piece_floats(self.plan) < words
 
     def elaborate(self, platform):
         m = Module()
         plan, floats = self.plan, self.floats
         walk = DrainWalk(plan, north=self.north)
         if plan.ports == 1:
-            emit = EmitRows(plan, vectors=self.vectors, turns=self._turns_pieces)
+            emit = EmitRows(plan, vectors=self.vectors, transposes=self._transposes_pieces)
         else:
             emit = EmitPorts(plan, vectors=self.vectors)
         m.submodules.walk = walk
@@ -157,7 +158,7 @@ class Drain(wiring.Component):
             walk.lanes_outermost.eq(self.lanes_outermost),
             walk.t_step.eq(self.t_step),
             walk.whole.eq(self.whole),
-            walk.taken.eq(self.read.taken),
+            walk.used_by_sums.eq(self.read.used_by_sums),
             walk.granted.eq(floats.may),
             self.freed.eq(walk.freed),
             self.read.en.eq(Mux(floats.may, walk.read_valid, 0)),
@@ -165,8 +166,8 @@ class Drain(wiring.Component):
             self.read.addr.eq(walk.read_addr),
             self.lookup.enable.eq(floats.granted),
             self.lookup.stream.index.eq(walk.index.stream),
-            self.lookup.held.index.eq(walk.index.held),
-            floats.wanted.eq(walk.read_valid),
+            self.lookup.stationary.index.eq(walk.index.stationary),
+            floats.requested.eq(walk.read_valid),
             floats.sums.eq(Cat(word.sums for word in self.read.data)),
             floats.stream.eq(scale_exponent(plan, self.lookup.stream.value[0])),
             emit.pitch.eq(self.result.pitch),
@@ -176,13 +177,13 @@ class Drain(wiring.Component):
         m.d.comb += floats.last_part.eq(walk.last_part)
         if self.vectors > 1:
             m.d.comb += self.read.wrapped_addr.eq(walk.read_wrapped_addr)
-        for lane, value in enumerate(self.lookup.held.value):
-            m.d.comb += floats.held[lane].eq(scale_exponent(plan, value))
+        for lane, value in enumerate(self.lookup.stationary.value):
+            m.d.comb += floats.stationary[lane].eq(scale_exponent(plan, value))
         if plan.poison:
             m.d.comb += floats.poison.eq(Cat(word.poison for word in self.read.data))
         self._offset(m, floats.offset)
-        if turns(plan, north=self.north):
-            self._turn(m, walk.spans, emit)
+        if transposes(plan, north=self.north):
+            self._transpose(m, walk.spans, emit)
         else:
             wiring.connect(m, walk.spans, emit.spans)
             wiring.connect(m, wiring.flipped(floats.rows), emit.words)
@@ -212,46 +213,50 @@ class Drain(wiring.Component):
         the scale of a sum."""
         plan = self.plan
         by_mode = {}
-        for mode, (streamed, held) in operands(plan, north=self.north).items():
-            width = plan.numerics.product_bits(CLASS_NAMES[streamed], CLASS_NAMES[held])
+        for mode, (streamed, stationary) in operands(plan, north=self.north).items():
+            width = plan.numerics.product_bits(CLASS_NAMES[streamed], CLASS_NAMES[stationary])
             by_mode[mode] = 2 * EXPONENT_BIAS + plan.fraction + width - 2
             if plan.significands:
                 fixed = SCALE_OFFSET + plan.fraction + width - 2
-                by_mode[mode] = fixed - self.exponents[streamed] - self.exponents[held]
+                by_mode[mode] = fixed - self.exponents[streamed] - self.exponents[stationary]
         table = [by_mode.get(mode, 0) for mode in Mode]
         m.d.comb += offset.eq(Array(table)[self.mode.as_value()])
 
-    def _turn(self, m, spans, emit):
+    def _transpose(self, m, spans, emit):
         """Connect the memory that transposes columns, between floats and rows."""
-        m.submodules.turn = turn = TurnTile(self.plan)
+        m.submodules.transpose_tile = transpose_tile = TransposeTile(self.plan)
         floats = self.floats
-        turned = data_register(name="turned")
-        m.d.sync += turned.eq(self.mode == Mode.FUSED)
+        transposed = data_register(name="transposed")
+        m.d.sync += transposed.eq(self.mode == Mode.FUSED)
         m.d.comb += [
-            floats.turned.eq(turned),
-            turn.columns.eq(floats.columns),
-            turn.spans_in.payload.eq(spans.payload),
-            turn.spans_in.valid.eq(spans.valid & turned),
-            spans.ready.eq(Mux(turned, turn.spans_in.ready, emit.spans.ready)),
-            emit.spans.valid.eq(Mux(turned, turn.spans.valid, spans.valid)),
-            emit.spans.payload.eq(Mux(turned, turn.spans.p.as_value(), spans.p.as_value())),
-            turn.spans.ready.eq(turned & emit.spans.ready),
+            floats.transposed.eq(transposed),
+            transpose_tile.columns.eq(floats.columns),
+            transpose_tile.spans_in.payload.eq(spans.payload),
+            transpose_tile.spans_in.valid.eq(spans.valid & transposed),
+            spans.ready.eq(Mux(transposed, transpose_tile.spans_in.ready, emit.spans.ready)),
+            emit.spans.valid.eq(Mux(transposed, transpose_tile.spans.valid, spans.valid)),
+            emit.spans.payload.eq(
+                Mux(transposed, transpose_tile.spans.p.as_value(), spans.p.as_value())
+            ),
+            transpose_tile.spans.ready.eq(transposed & emit.spans.ready),
         ]
-        if self._turns_pieces:
-            wiring.connect(m, turn.words, emit.pieces)
+        if self._transposes_pieces:
+            wiring.connect(m, transpose_tile.words, emit.pieces)
             wiring.connect(m, wiring.flipped(floats.rows), emit.words)
-            m.d.comb += emit.turned.eq(turned)
+            m.d.comb += emit.transposed.eq(transposed)
         else:
-            self._words_of_either(m, turned, turn.words, emit.words)
-        with m.If(turn.busy):
+            self._words_of_either(m, transposed, transpose_tile.words, emit.words)
+        with m.If(transpose_tile.busy):
             m.d.comb += self.busy.eq(1)
 
-    def _words_of_either(self, m, turned, turn, words):
+    def _words_of_either(self, m, transposed, transpose_tile, words):
         """Select between transposed words and words of rows."""
         rows = self.floats.rows
         m.d.comb += [
-            words.valid.eq(turn.valid | rows.valid),
-            words.payload.eq(Mux(turned, turn.payload.as_value(), rows.payload.as_value())),
-            turn.ready.eq(words.ready),
+            words.valid.eq(transpose_tile.valid | rows.valid),
+            words.payload.eq(
+                Mux(transposed, transpose_tile.payload.as_value(), rows.payload.as_value())
+            ),
+            transpose_tile.ready.eq(words.ready),
             rows.ready.eq(words.ready),
         ]

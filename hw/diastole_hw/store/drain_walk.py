@@ -12,9 +12,9 @@ from diastole_hw.data_registers import data_register
 from diastole_hw.memory.maxima import drain_entries, lookup_layout
 from diastole_hw.plan.modes import PRODUCTS, Mode
 from diastole_hw.plan.plan import Plan
-from diastole_hw.schedule.room import place_of_sums
+from diastole_hw.schedule.sum_places import place_of_sums
 from diastole_hw.schedule.tokens import RESULT, drained_layout, length_shapes, span_layout
-from diastole_hw.store.turn import column_vectors
+from diastole_hw.store.transpose_tile import column_vectors
 from diastole_hw.successor import is_successor
 from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.command_table import ADDRESS_BITS
@@ -27,13 +27,15 @@ def operands(plan: Plan, *, north: bool) -> dict[Mode, tuple[int, int]]:
     """Return, for every mode with sums in this direction, the streaming and the stationary
     class."""
     uses = {mode: plan.use(mode) for mode in PRODUCTS}
-    found = {mode: (use.stream, use.held) for mode, use in uses.items() if use.north == north}
+    classes = {
+        mode: (use.stream, use.stationary) for mode, use in uses.items() if use.north == north
+    }
     if plan.fused:
-        found[Mode.FUSED] = (W if north else X, DY)
-    return found
+        classes[Mode.FUSED] = (W if north else X, DY)
+    return classes
 
 
-def turns(plan: Plan, *, north: bool) -> bool:
+def transposes(plan: Plan, *, north: bool) -> bool:
     """Return whether a direction has tiles that are transposed: tiles of dX in the fused pass."""
     return north and plan.fused
 
@@ -42,7 +44,7 @@ def turns(plan: Plan, *, north: bool) -> bool:
 class Cursor:
     """Position of the walk in its tile; all fields but ``ends`` are registers."""
 
-    turned: Signal  # the tile's vectors are columns of the result
+    transposed: Signal  # the tile's vectors are columns of the result
     ends: Signal  # this is the last word of the tile
     last_word: Signal  # also the last word; undefined where words go by blocks
     t: Signal  # vector of the tile
@@ -67,8 +69,9 @@ class DrainWalk(wiring.Component):
     neighbouring ports; the last word of a row may have fewer.
 
     *Transposed* (the north side of the fused pass): the vectors are parts of columns of dX. A word
-    is as many vectors as :func:`diastole_hw.store.turn.column_vectors` returns, of neighbouring
-    ports. The loop over ports is outermost, t inside, and there is one span for the rows of a word.
+    is as many vectors as :func:`diastole_hw.store.transpose_tile.column_vectors` returns, of
+    neighbouring ports. The loop over ports is outermost, t inside, and there is one span for the
+    rows of a word.
 
     *By blocks* (``chained``): rows of blocks are outermost, then blocks of lanes, then the B rows
     of a block. A word is one vector, a row of a block. Rows beyond the tile are added, so that
@@ -77,14 +80,14 @@ class DrainWalk(wiring.Component):
     The address of a row follows from the preceding tile. The tiles of a result must therefore
     arrive from its corner on, without gaps: first tiles side by side, or, if transposed or with
     ``lanes_outermost``, first tiles below each other. Tiles stand in the accumulators as
-    :func:`diastole_hw.schedule.room.place_of_sums` says, tiles of one result behind tiles of
+    :func:`diastole_hw.schedule.sum_places.place_of_sums` says, tiles of one result behind tiles of
     another.
 
-    Timing: a tile waits 1 cycle, and as long as its memory is ``taken``. Then a word is read in
-    every cycle in which ``read_valid`` is not 0 and ``granted`` is high, and the tile leaves with
-    its last word. A word that begins a span waits for ``spans.ready``; the span is output with the
-    word. ``freed`` is high for 1 cycle, the cycle after the last word: the bank of the tile may be
-    overwritten.
+    Timing: a tile waits 1 cycle, and as long as its memory is ``used_by_sums``. Then a word is read
+    in every cycle in which ``read_valid`` is not 0 and ``granted`` is high, and the tile leaves
+    with its last word. A word that begins a span waits for ``spans.ready``; the span is output with
+    the word. ``freed`` is high for 1 cycle, the cycle after the last word: the bank of the tile may
+    be overwritten.
 
     Parameters
     ----------
@@ -105,7 +108,7 @@ class DrainWalk(wiring.Component):
         vector unit.
     t_step, whole : In(length_shapes(plan)["t_step"]), In(1)
         Stable as ``mode``: blocks of a T tile, and whether a tile takes a whole memory of sums.
-    taken : In(SUM_MEMORIES)
+    used_by_sums : In(SUM_MEMORIES)
         Member of :class:`diastole_hw.memory.accumulators.SumsReadSignature`.
     tiles : In(stream of drained_layout(plan, turned=turns(plan, north=north)))
     spans : Out(stream of span_layout(plan))
@@ -123,7 +126,7 @@ class DrainWalk(wiring.Component):
         Number of the last part of the word with a float of the result, valid with ``read_valid``; 0
         bits wide if a word has a single part.
     freed : Out(1)
-    index : Out({"stream": Out(lookup_layout(plan, entries["stream"])), "held": ...})
+    index : Out({"stream": Out(lookup_layout(plan, entries["stream"])), "stationary": ...})
         Places of the maxima that bound the word, valid with ``read_valid``. For the stationary
         operand: from the block of the first vector on, maxima of as many blocks as a word has
         vectors. ``entries`` as in :func:`diastole_hw.memory.maxima.drain_entries`.
@@ -140,8 +143,8 @@ class DrainWalk(wiring.Component):
         self.plan, self.north = plan, north
         self.ports = plan.cols if north else plan.rows
         self.vectors = plan.drain_vectors(north=north)
-        self.turns = turns(plan, north=north)
-        self.column_vectors = column_vectors(plan) if self.turns else 1
+        self.transposes = transposes(plan, north=north)
+        self.column_vectors = column_vectors(plan) if self.transposes else 1
         entries = drain_entries(plan, "north" if north else "east")
         self.chains = plan.vector is not None
         indices = {role: Out(lookup_layout(plan, count)) for role, count in entries.items()}
@@ -152,9 +155,9 @@ class DrainWalk(wiring.Component):
                 "lanes_outermost": In(1),
                 "t_step": In(length_shapes(plan)["t_step"]),
                 "whole": In(1),
-                "taken": In(SUM_MEMORIES),
+                "used_by_sums": In(SUM_MEMORIES),
                 "tiles": In(
-                    stream.Signature(drained_layout(plan, turned=turns(plan, north=north)))
+                    stream.Signature(drained_layout(plan, transposed=transposes(plan, north=north)))
                 ),
                 "spans": Out(stream.Signature(span_layout(plan))),
                 "granted": In(1),
@@ -173,7 +176,7 @@ class DrainWalk(wiring.Component):
         m = Module()
         plan, tile = self.plan, self.tiles.p
         at = Cursor(
-            turned=data_register(name="turned"),
+            transposed=data_register(name="transposed"),
             ends=Signal(name="ends"),
             last_word=data_register(name="last_word"),
             t=data_register(range(plan.tile_words + 1), name="t"),
@@ -196,17 +199,17 @@ class DrainWalk(wiring.Component):
         with m.If(self.tiles.valid & ~started):
             m.d.sync += span_due.eq(~self.chained if self.chains else 1)
             self._start(m, at)
-        there = Signal()
+        available = Signal()
         reads = Signal()
         m.d.comb += [
             # A tile that was begun stays until its last word is read.
-            there.eq(started & ~self.taken.bit_select(number[0], 1)),
-            reads.eq(there & (~span_due | self.spans.ready)),
+            available.eq(started & ~self.used_by_sums.bit_select(number[0], 1)),
+            reads.eq(available & (~span_due | self.spans.ready)),
             steps.eq(reads & self.granted),
             self.read_valid.eq(Mux(reads, self._present(at), 0)),
             self.read_port.eq(at.port),
             self.read_addr.eq(self._addr(number, at.sums + at.t)),
-            self.spans.valid.eq(there & span_due & self.granted),
+            self.spans.valid.eq(available & span_due & self.granted),
             self.tiles.ready.eq((reads & at.ends) & self.granted),
             self.freed.eq(last_read),
         ]
@@ -225,13 +228,13 @@ class DrainWalk(wiring.Component):
     def _move(self, m, at, span_due, steps):
         """Advance to the next word, in the order of the current result."""
         arguments = (m, at, span_due, steps)
-        if self.turns:
-            with m.If(at.turned):
+        if self.transposes:
+            with m.If(at.transposed):
                 self._by_columns(*arguments)
         if self.chains:
-            with m.Elif(self.chained) if self.turns else m.If(self.chained):
+            with m.Elif(self.chained) if self.transposes else m.If(self.chained):
                 self._by_blocks(m, at, steps)
-        if self.turns or self.chains:
+        if self.transposes or self.chains:
             with m.Else():
                 self._by_rows(*arguments)
         else:
@@ -240,8 +243,8 @@ class DrainWalk(wiring.Component):
     def _present(self, at):
         """Return the vectors of the word, as a bit mask."""
         tile = self.tiles.p
-        most = Mux(at.turned, self.column_vectors, self.vectors)
-        left = Mux(at.turned, self._of_columns("c_blocks") - at.port, tile.l_blocks - at.lane)
+        most = Mux(at.transposed, self.column_vectors, self.vectors)
+        left = Mux(at.transposed, self._of_columns("c_blocks") - at.port, tile.l_blocks - at.lane)
         present = Cat(Const(1, 1), *((left > k) & (most > k) for k in range(1, self.vectors)))
         if not self.chains or self.vectors == 1:
             return present
@@ -254,13 +257,13 @@ class DrainWalk(wiring.Component):
 
     def _of_columns(self, name: str):
         """Return a field that only tiles of a direction with transposed tiles have; else 0."""
-        return self.tiles.p[name] if self.turns else Const(0, 1)
+        return self.tiles.p[name] if self.transposes else Const(0, 1)
 
     def _block(self, at):
         """Return the block of the first vector, for a transposed tile, which begins with a
         slice."""
         first, ports = self._of_columns("c0"), self.plan.cols
-        if not self.turns or ports & (ports - 1):
+        if not self.transposes or ports & (ports - 1):
             return first + at.port
         return Cat(at.port[: exact_log2(ports)], first[exact_log2(ports) :])
 
@@ -273,15 +276,15 @@ class DrainWalk(wiring.Component):
         preceding tile."""
         tile, base = self.tiles.p, self.result.base
         m.d.sync += [*self._first_t(at), *self._first_lanes(at)]
-        of_row = Mux(at.turned, self._one_column(), self._one_word())
+        of_row = Mux(at.transposed, self._one_column(), self._one_word())
         m.d.sync += at.last_word.eq((tile.t_count == 1) & of_row)
         if self.chains and self.vectors > 1:
             m.d.sync += at.chosen.eq(0)
-        first = Mux(at.turned, self._of_columns("first_c"), tile.first_t)
+        first = Mux(at.transposed, self._of_columns("first_c"), tile.first_t)
         below = tile.first_l | self.lanes_outermost
         with m.If(first):
             m.d.sync += at.row_addr.eq(self._whole(base))
-        with m.Elif(~at.turned & below):
+        with m.Elif(~at.transposed & below):
             m.d.sync += at.row_addr.eq(self._whole(at.row_addr + self.result.tile_pitch))
 
     def _whole(self, address):
@@ -366,7 +369,7 @@ class DrainWalk(wiring.Component):
                 m.d.sync += at.row_addr.eq(self._whole(at.row_addr + (self.result.pitch << rows)))
 
     def _span(self, m, at):
-        plan, tile, span, turned = self.plan, self.tiles.p, self.spans.p, at.turned
+        plan, tile, span, transposed = self.plan, self.tiles.p, self.spans.p, at.transposed
         bits = len(tile.l0) + plan.log_block
         first_col = Signal(bits, name="first_col")
         first_row = Signal(bits, name="first_row")
@@ -377,15 +380,15 @@ class DrainWalk(wiring.Component):
         few = data_register(name="few_cols")  # of the previous cycle, with an equal tile
         m.d.sync += few.eq(cols < most_cols)
         m.d.comb += [
-            first_col.eq(Mux(turned, tile.t0, tile.l0) << plan.log_block),
+            first_col.eq(Mux(transposed, tile.t0, tile.l0) << plan.log_block),
             first_row.eq(self._block(at) << plan.log_block),
             cols.eq(self.result.cols - first_col),
             rows.eq(self.result.rows - first_row),
-            most_cols.eq(Mux(turned, tile.t_count, tile.l_blocks << plan.log_block)),
+            most_cols.eq(Mux(transposed, tile.t_count, tile.l_blocks << plan.log_block)),
             span.addr.eq(at.row_addr + (first_col << 2)),
             span.cols.eq(Mux(few, cols, most_cols)),
-            span.vectors.eq(Mux(turned, self._of_columns("t_blocks"), tile.l_blocks)),
-            span.repeat.eq(Mux(turned, Mux(rows < most_rows, rows, most_rows), tile.t_count)),
+            span.vectors.eq(Mux(transposed, self._of_columns("t_blocks"), tile.l_blocks)),
+            span.repeat.eq(Mux(transposed, Mux(rows < most_rows, rows, most_rows), tile.t_count)),
         ]
         if plan.word_parts > 1:
             row_ends = (at.lane + 1 == tile.l_blocks) & few  # else with the last float of the block
@@ -398,42 +401,44 @@ class DrainWalk(wiring.Component):
     def _lookups(self, m, at):
         """Compute the places of the maxima: of the word's vector, or block of t, and of its block
         of lanes."""
-        plan, tile, turned = self.plan, self.tiles.p, at.turned
+        plan, tile, transposed = self.plan, self.tiles.p, at.transposed
         fused = Const(0, 1)  # the fused pass keeps the maxima of all of dY, from 0 on
         if plan.fused:  # 1 cycle late: modes are stable before tiles arrive
-            fused = at.turned if self.turns else data_register(name="fused")
+            fused = at.transposed if self.transposes else data_register(name="fused")
             m.d.sync += fused.eq(self.mode == Mode.FUSED)
-        stream_by_row, held_by_row = (self._by_row(m, part) for part in ("stream", "held"))
+        stream_by_row, stationary_by_row = (
+            self._by_row(m, part) for part in ("stream", "stationary")
+        )
         bytes_, log_block = plan.beat_bytes, plan.log_block
         stream_entry = Signal(16, name="stream_entry")
-        held_entry = Signal(16, name="held_entry")
+        stationary_entry = Signal(16, name="stationary_entry")
         stream_slot = tile.tile * pow2ceil(plan.stream_maxima_words)
-        held_slot = Mux(fused, 0, tile.tile * pow2ceil(plan.held_maxima_words))
-        held_first = Mux(fused, 0, tile.l0 & (bytes_ - 1))
+        stationary_slot = Mux(fused, 0, tile.tile * pow2ceil(plan.stationary_maxima_words))
+        stationary_first = Mux(fused, 0, tile.l0 & (bytes_ - 1))
         m.d.comb += [
             stream_entry.eq((tile.t0 & (bytes_ - 1)) + at.t_block(plan)),
-            held_entry.eq(Mux(turned, self._block(at), held_first + at.lane)),
+            stationary_entry.eq(Mux(transposed, self._block(at), stationary_first + at.lane)),
         ]
         with m.If(stream_by_row):
             m.d.comb += stream_entry.eq(((tile.t0 << log_block) & (bytes_ - 1)) + at.t)
-        with m.If(held_by_row):  # never in the fused pass
+        with m.If(stationary_by_row):  # never in the fused pass
             first = (tile.l0 << log_block) & (bytes_ - 1)
-            m.d.comb += held_entry.eq(first + (at.lane << log_block))
+            m.d.comb += stationary_entry.eq(first + (at.lane << log_block))
         for index, slot, entry in (
             (self.index.stream, stream_slot, stream_entry),
-            (self.index.held, held_slot, held_entry),
+            (self.index.stationary, stationary_slot, stationary_entry),
         ):
             m.d.comb += [
                 index.word.eq(slot + (entry >> exact_log2(bytes_))),
                 index.byte.eq(entry),
             ]
-        if "by_row" in self.index.held.shape().members:
-            m.d.comb += self.index.held.by_row.eq(held_by_row)
+        if "by_row" in self.index.stationary.shape().members:
+            m.d.comb += self.index.stationary.by_row.eq(stationary_by_row)
 
     def _by_row(self, m, part):
         """Return whether the class of the current mode has a maximum per row of elements."""
         plan = self.plan
-        place_ = ("stream", "held").index(part)
+        place_ = ("stream", "stationary").index(part)
         modes = operands(plan, north=self.north)
         grouped = {mode for mode, classes in modes.items() if plan.grouped(classes[place_])}
         if grouped in (set(), set(modes)):

@@ -39,8 +39,8 @@ class EmitRows(wiring.Component):
         together.
     stride : int
         Distance of the written rows: 1, or 2 where another port writes the rows between.
-    turns : bool
-        Whether ``turned`` and ``pieces`` exist; only where words have several beats.
+    transposes : bool
+        Whether ``transposed`` and ``pieces`` exist; only where words have several beats.
 
     Members
     -------
@@ -52,7 +52,7 @@ class EmitRows(wiring.Component):
     words : In(stream of ``vectors`` * B times unsigned(32))
         Rows of every span, one after another, in words of ``vectors`` vectors. The last word has
         the remaining vectors, lowest.
-    turned : In(1)
+    transposed : In(1)
         Floats are read from ``pieces`` instead. Stable while ``busy``.
     pieces : In(stream of D / 32 times unsigned(32))
         Rows of every span, one after another, in beats; beats without a float are left out.
@@ -69,19 +69,19 @@ class EmitRows(wiring.Component):
     words: stream.Interface
     requests: stream.Interface
     beats: stream.Interface
-    turned: Signal
+    transposed: Signal
     pieces: stream.Interface
 
-    def __init__(self, plan: Plan, *, vectors: int = 1, stride: int = 1, turns: bool = False):
+    def __init__(self, plan: Plan, *, vectors: int = 1, stride: int = 1, transposes: bool = False):
         most = plan.ports * plan.data_width
         fits = [1 << k for k in range(6) if 32 * plan.block << k <= most]
         require_choice("vectors", vectors, tuple(sorted({1, *fits})))
         require_choice("stride", stride, (1, 2))
-        self.plan, self.vectors, self.stride, self.turns = plan, vectors, stride, turns
+        self.plan, self.vectors, self.stride, self.transposes = plan, vectors, stride, transposes
         floats = data.ArrayLayout(unsigned(32), vectors * plan.block)
         self.splits = 32 * plan.block >= plan.data_width or 32 * floats.length > plan.data_width
         beat = data.ArrayLayout(unsigned(32), plan.data_width // 32)
-        turned = {"turned": In(1), "pieces": In(stream.Signature(beat))}
+        transposed = {"transposed": In(1), "pieces": In(stream.Signature(beat))}
         super().__init__(
             {
                 "pitch": In(PITCH_BITS),
@@ -91,7 +91,7 @@ class EmitRows(wiring.Component):
                 "beats": Out(stream.Signature(write_beat_layout(plan.data_width))),
                 "busy": Out(1),
             }
-            | (turned if turns else {})
+            | (transposed if transposes else {})
         )
 
     @property
@@ -105,15 +105,15 @@ class EmitRows(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        waits = {"unasked": Signal(name="unasked"), "unpacked": Signal(name="unpacked")}
+        waits = {"unrequested": Signal(name="unrequested"), "unpacked": Signal(name="unpacked")}
         addr = data_register(ADDRESS_BITS - self._granule, name="waiting_addr")
         cols, repeat = (self._register(f"waiting_{name}", name) for name in ("cols", "repeat"))
         free = ~Cat(waits.values()).any()
-        asks = self._ask(m, waits["unasked"], addr, cols, repeat)
+        requesting = self._request(m, waits["unrequested"], addr, cols, repeat)
         packs = self._pack(m, waits["unpacked"], addr, cols, repeat)
         m.d.comb += [
             self.spans.ready.eq(free),
-            self.busy.eq(self.spans.valid | ~free | asks | packs),
+            self.busy.eq(self.spans.valid | ~free | requesting | packs),
         ]
         with m.If(self.spans.valid & free):
             m.d.sync += [wait.eq(1) for wait in waits.values()]
@@ -125,16 +125,16 @@ class EmitRows(wiring.Component):
             ]
         return m
 
-    def _ask(self, m, waits, waiting, cols, repeat):
+    def _request(self, m, waits, waiting, cols, repeat):
         """Issue a request for every row to write. The waiting span is accepted with the last
         request of the current span. Return whether there is a current span."""
         plan, request = self.plan, self.requests.p
-        asks = Signal()
+        requesting = Signal()
         addr = data_register(waiting.shape(), name="addr")
         beats = data_register(
-            range((FLOAT_BYTES << len(cols)) // plan.beat_bytes + 2), name="asked"
+            range((FLOAT_BYTES << len(cols)) // plan.beat_bytes + 2), name="requested"
         )
-        rows = self._register("rows_to_ask", "repeat")
+        rows = self._register("rows_to_request", "repeat")
         last = Signal(name="last_request")
         in_beat = exact_log2(plan.beat_bytes) - self._granule
         step = self.pitch if self.stride == 1 else self.pitch << 1
@@ -143,15 +143,15 @@ class EmitRows(wiring.Component):
             last.eq(rows == 1),
             request.addr.eq(Cat(Const(0, self._granule + in_beat), addr[in_beat:])),
             request.beats.eq(beats),
-            self.requests.valid.eq(asks),
+            self.requests.valid.eq(requesting),
         ]
-        with m.If(asks & self.requests.ready):
+        with m.If(requesting & self.requests.ready):
             m.d.sync += [addr.eq(addr + (step >> self._granule)), rows.eq(rows - 1)]
-            m.d.sync += asks.eq(~last)
-        with m.If(waits & (~asks | (last & self.requests.ready))):
-            m.d.sync += [waits.eq(0), asks.eq(1), addr.eq(waiting), rows.eq(repeat)]
+            m.d.sync += requesting.eq(~last)
+        with m.If(waits & (~requesting | (last & self.requests.ready))):
+            m.d.sync += [waits.eq(0), requesting.eq(1), addr.eq(waiting), rows.eq(repeat)]
             m.d.sync += beats.eq((from_beat + plan.beat_bytes - 1) >> exact_log2(plan.beat_bytes))
-        return asks
+        return requesting
 
     def _pack(self, m, waits, addr, waiting, repeat):
         """Pack words into beats. The waiting span is accepted when there is no current span. Return
@@ -212,11 +212,13 @@ class EmitRows(wiring.Component):
         word_ends = Signal()
         source = [self.words.payload[n::floats][part] for n in range(floats)]
         valid, ready = self.words.valid, word_ends
-        if self.turns:
-            source = [Mux(self.turned, self.pieces.payload[n], source[n]) for n in range(floats)]
-            valid = Mux(self.turned, self.pieces.valid, valid)
-            ready = word_ends & ~self.turned
-            m.d.comb += self.pieces.ready.eq(moves & self.turned)
+        if self.transposes:
+            source = [
+                Mux(self.transposed, self.pieces.payload[n], source[n]) for n in range(floats)
+            ]
+            valid = Mux(self.transposed, self.pieces.valid, valid)
+            ready = word_ends & ~self.transposed
+            m.d.comb += self.pieces.ready.eq(moves & self.transposed)
         m.d.comb += [
             word_ends.eq((part == parts - 1) | row_ends),
             beat.data.eq(self._masked(source, owned)),
@@ -237,13 +239,13 @@ class EmitRows(wiring.Component):
         first = data_register(range(parts), name="first_part")
         part = data_register(range(parts), name="part")  # place of the word in the beat
         masked = self._masked(list(self.words.payload), owned)
-        held = Signal(plan.data_width)
+        joined = Signal(plan.data_width)
         strobes = Signal(plan.beat_bytes)
-        filled = Signal.like(held, name="filled")
+        filled = Signal.like(joined, name="filled")
         enabled = Signal.like(strobes, name="enabled")
         whole = Signal()
         m.d.comb += [
-            filled.eq(held | (masked << (part * (8 * bytes_)))),
+            filled.eq(joined | (masked << (part * (8 * bytes_)))),
             enabled.eq(strobes | (self._slots(owned, self.vectors) << (part * bytes_))),
             whole.eq((part == parts - self.vectors) | row_ends),
             beat.data.eq(filled),
@@ -253,9 +255,9 @@ class EmitRows(wiring.Component):
             self.words.ready.eq(moves),
         ]
         with m.If(moves):
-            m.d.sync += [part.eq(part + self.vectors), held.eq(filled), strobes.eq(enabled)]
+            m.d.sync += [part.eq(part + self.vectors), joined.eq(filled), strobes.eq(enabled)]
             with m.If(whole):
-                m.d.sync += [held.eq(0), strobes.eq(0)]
+                m.d.sync += [joined.eq(0), strobes.eq(0)]
             with m.If(row_ends):
                 m.d.sync += part.eq(first)
         with m.If(begins):

@@ -19,7 +19,8 @@ class FloatLanes(wiring.Component):
     """Convert the words that a memory outputs to floats, one word per cycle.
 
     Lane n of ``o.floats`` is the binary32 of ``sums[n]`` * 2^(``stream`` + h - ``offset``), as
-    :class:`diastole_hw.store.to_float.ToFloat` computes it; h is ``held[n * bounds // lanes]``.
+    :class:`diastole_hw.store.to_float.ToFloat` computes it; h is ``stationary[n * bounds //
+    lanes]``.
 
     Timing: ``sink`` in cycle t states that the memory is read. The output of the memory in t + 1 is
     used, and its floats are at ``o`` in t + 1 + ``ToFloat.latency``. There is no back-pressure.
@@ -42,7 +43,8 @@ class FloatLanes(wiring.Component):
     parts : int
         Number of parts of a word, which are processed one at a time; 1 to 32.
     late : bool
-        ``stream``, ``held`` and ``offset`` arrive a cycle after their sums; else with their sums.
+        ``stream``, ``stationary`` and ``offset`` arrive a cycle after their sums; else with their
+        sums.
 
     Members
     -------
@@ -54,7 +56,7 @@ class FloatLanes(wiring.Component):
         Sums, or floats (see ``mantissa``). Zeros in lanes that the word lacks, and without a word.
     stream : In(8)
         Exponent of the vector. With the exponent of the stationary operand it bounds the sums.
-    held : In(array of ``bounds`` times unsigned(8))
+    stationary : In(array of ``bounds`` times unsigned(8))
     offset : In(signed(SCALE_BITS))
         Number to subtract from the sum of both exponents: the biases, F, the point of the products,
         and the exponents of the two tensors.
@@ -97,7 +99,7 @@ class FloatLanes(wiring.Component):
             "sink": In(sinks),
             "sums": In(data.ArrayLayout(own, lanes)),
             "stream": In(8),
-            "held": In(data.ArrayLayout(unsigned(8), bounds)),
+            "stationary": In(data.ArrayLayout(unsigned(8), bounds)),
             "offset": In(signed(SCALE_BITS)),
             "o": Out(data.StructLayout({"to": sinks, "part": range(parts), "floats": floats})),
             "overflow": Out(1),
@@ -124,7 +126,7 @@ class FloatLanes(wiring.Component):
         for number in range(self.bounds):
             name = "scale" if self.bounds == 1 else f"scale_{number}"
             scales.append(Signal(signed(SCALE_BITS), name=name))
-            m.d.comb += scales[-1].eq(self.stream + self.held[number] - self.offset)
+            m.d.comb += scales[-1].eq(self.stream + self.stationary[number] - self.offset)
         tops = []
         if self.mantissa is None:
             tops = [self._top(m, scale, n, self.sum_bits) for n, scale in enumerate(scales)]

@@ -9,10 +9,10 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.data_registers import data_register
 from diastole_hw.memory.maxima import drain_entries
-from diastole_hw.memory.port_sums import shown_sum
+from diastole_hw.memory.port_sums import read_sum
 from diastole_hw.plan.plan import Plan
 from diastole_hw.store.float_lanes import SCALE_BITS, FloatLanes
-from diastole_hw.store.turn import columns_layout
+from diastole_hw.store.transpose_tile import columns_layout
 from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.sizes.queues import FLOAT_WORDS
@@ -30,23 +30,23 @@ class DrainedSignature(wiring.Signature):
 
     Members
     -------
-    wanted : Out(V_d)
+    requested : Out(V_d)
         Vectors of the requested word, 0 without a request.
-    turned : Out(1)
+    transposed : Out(1)
         The word is a column, for ``columns``; exists if this direction has columns.
     last_part : Out(range(plan.word_parts))
         Number of the last requested part of the word; 0 bits wide if a word has a single part.
     may : In(1)
-        A requested word would be read in this cycle. ``may`` does not depend on ``wanted``.
+        A requested word would be read in this cycle. ``may`` does not depend on ``requested``.
     granted : In(1)
         The word is read in this cycle. The following members belong to the word, and are valid in
         the next cycle.
-    sums : Out(array of V_d * B times shown_sum(plan))
+    sums : Out(array of V_d * B times read_sum(plan))
         Zeros in the cycle after a cycle without ``granted``, and in vectors that were not
         requested.
     poison : Out(V_d * B)
         Zeros as in ``sums``; exists where sums may be poisoned.
-    stream, held : Out(8), Out(array of unsigned(8))
+    stream, stationary : Out(8), Out(array of unsigned(8))
         Exponents of the vector, and of the stationary operand, for as many lanes each. Valid with
         ``sums``, and until the next word is granted in any direction.
     offset : Out(signed(SCALE_BITS))
@@ -63,26 +63,29 @@ class DrainedSignature(wiring.Signature):
 
     def __init__(self, plan: Plan, *, north: bool):
         floats = floats_layout(plan, north=north)
-        lanes, held = floats.length, drain_entries(plan, "north" if north else "east")["held"]
+        lanes, stationary = (
+            floats.length,
+            drain_entries(plan, "north" if north else "east")["stationary"],
+        )
         poison = {"poison": Out(lanes)} if plan.poison else {}
-        turned = {}
+        transposed = {}
         if north and plan.fused:
-            turned = {"turned": Out(1), "columns": In(columns_layout(plan))}
+            transposed = {"transposed": Out(1), "columns": In(columns_layout(plan))}
         inside = {} if plan.vector is None else {"inside": In(1)}
         super().__init__(
             {
-                "wanted": Out(plan.drain_vectors(north=north)),
+                "requested": Out(plan.drain_vectors(north=north)),
                 "may": In(1),
                 "granted": In(1),
-                "sums": Out(data.ArrayLayout(shown_sum(plan), lanes)),
+                "sums": Out(data.ArrayLayout(read_sum(plan), lanes)),
                 "stream": Out(8),
-                "held": Out(data.ArrayLayout(unsigned(8), held.count)),
+                "stationary": Out(data.ArrayLayout(unsigned(8), stationary.count)),
                 "offset": Out(signed(SCALE_BITS)),
                 "rows": In(stream.Signature(floats)),
                 "full": In(1),
             }
             | poison
-            | turned
+            | transposed
             | inside
             | {"last_part": Out(range(plan.word_parts))}
         )
@@ -132,7 +135,7 @@ class FloatPipe(wiring.Component):
         parts = plan.word_parts
         lanes = max(len(side.sums) for side in sides) // parts
         # Number of lanes that share an exponent of the stationary operand, in any direction.
-        shared = min(lanes, *(len(side.sums) // len(side.held) for side in sides))
+        shared = min(lanes, *(len(side.sums) // len(side.stationary) for side in sides))
         m.submodules.lanes = floats = FloatLanes(
             lanes=lanes,
             sum_bits=plan.accumulator_bits,
@@ -195,10 +198,10 @@ class FloatPipe(wiring.Component):
         shown, number = Value.cast(floats.o.floats), floats.o.part
         parts = []
         for part in range(self.plan.word_parts - 1):
-            kept = data_register(len(shown), name=f"floats_{part}")
+            register = data_register(len(shown), name=f"floats_{part}")
             with m.If(number == part):
-                m.d.sync += kept.eq(shown)
-            parts.append(Mux(number == part, shown, kept))
+                m.d.sync += register.eq(shown)
+            parts.append(Mux(number == part, shown, register))
         return Cat(*parts, shown)
 
     def _grant(self, m, floats, left):
@@ -209,44 +212,44 @@ class FloatPipe(wiring.Component):
             before = left.any()
         for side, name in zip(self.sides, reversed(self.plan.directions), strict=True):
             queue = StreamFifo(side.rows.payload.shape(), FLOAT_WORDS)
-            room = Credit(most=FLOAT_WORDS)
+            space = Credit(most=FLOAT_WORDS)
             m.submodules[f"{name}_queue"] = queue
-            m.submodules[f"{name}_room"] = room
-            turned = getattr(side, "turned", Const(0, 1))
+            m.submodules[f"{name}_space"] = space
+            transposed = getattr(side, "transposed", Const(0, 1))
             to_rows = Signal(name=f"{name}_to_rows")
             # Grants arrive late: they are counted in the next cycle, and ``full`` is a register.
             counted, full = Signal(name=f"{name}_counted"), Signal(name=f"{name}_full")
-            count = room.count
+            count = space.count
             all_but_one = Mux(counted, count == FLOAT_WORDS - 2, count == FLOAT_WORDS - 1)
             whole = Mux(counted, count == FLOAT_WORDS - 1, count == FLOAT_WORDS)
             m.d.sync += [
                 counted.eq(to_rows),
-                full.eq(Mux(to_rows == room.give, whole, to_rows & all_but_one)),
+                full.eq(Mux(to_rows == space.give, whole, to_rows & all_but_one)),
             ]
             m.d.comb += [
                 side.full.eq(full),
                 side.may.eq(~side.full & ~before),
-                side.granted.eq(side.wanted.any() & side.may),
-                to_rows.eq(side.granted & ~turned),
-                room.take.eq(counted),
-                room.give.eq(side.rows.valid & side.rows.ready),
+                side.granted.eq(side.requested.any() & side.may),
+                to_rows.eq(side.granted & ~transposed),
+                space.take.eq(counted),
+                space.give.eq(side.rows.valid & side.rows.ready),
                 queue.i.valid.eq(floats.o.to[len(sinks)]),
                 Value.cast(queue.i.payload).eq(word),
             ]
             wiring.connect(m, queue.o, wiring.flipped(side.rows))
             if self.plan.vector is not None:
-                m.d.comb += side.inside.eq(counted | ~room.empty)
+                m.d.comb += side.inside.eq(counted | ~space.empty)
             m.d.sync += Assert(~queue.i.valid | queue.i.ready, f"no room for words of {name}")
             sinks.append(to_rows)
             if hasattr(side, "columns"):
                 to_columns = Signal(name=f"{name}_to_columns")
                 m.d.comb += [
-                    to_columns.eq(side.granted & turned),
+                    to_columns.eq(side.granted & transposed),
                     side.columns.valid.eq(floats.o.to[len(sinks)]),
                     Value.cast(side.columns.floats).eq(word),
                 ]
                 sinks.append(to_columns)
-            before = before | (side.wanted.any() & ~side.full)
+            before = before | (side.requested.any() & ~side.full)
         return sinks
 
     def _exponents(self, m, floats, shared, part):
@@ -274,17 +277,17 @@ class FloatPipe(wiring.Component):
             floats.stream.eq(of_either([side.stream for side in sides])),
             floats.offset.eq(offset),
         ]
-        for number, held in enumerate(floats.held):
+        for number, stationary in enumerate(floats.stationary):
             by_part = [
-                of_either([_held(side, first + number * shared) for side in sides])
+                of_either([_stationary(side, first + number * shared) for side in sides])
                 for first in range(0, parts * floats.lanes, floats.lanes)
             ]
-            one_for_all = parts == 1 or len(sides[0].held) == 1
-            m.d.comb += held.eq(by_part[0] if one_for_all else Array(by_part)[part])
+            one_for_all = parts == 1 or len(sides[0].stationary) == 1
+            m.d.comb += stationary.eq(by_part[0] if one_for_all else Array(by_part)[part])
 
 
-def _held(side, lane):
+def _stationary(side, lane):
     """Return the exponent of the stationary operand for a lane; undefined beyond the direction's
     lanes."""
     own = min(lane, len(side.sums) - 1)
-    return side.held[own * len(side.held) // len(side.sums)]
+    return side.stationary[own * len(side.stationary) // len(side.sums)]

@@ -22,7 +22,7 @@ class TilePlaces(wiring.Component):
     Parameters
     ----------
     plan : Plan
-    turned : bool
+    transposed : bool
         Some tiles of the direction are transposed: a transposed tile is one chunk of a contraction,
         and the contraction is the innermost loop.
 
@@ -40,15 +40,15 @@ class TilePlaces(wiring.Component):
     tile: data.View
     drained: data.View
 
-    def __init__(self, plan: Plan, *, turned: bool):
-        self.plan, self.turned = plan, turned
+    def __init__(self, plan: Plan, *, transposed: bool):
+        self.plan, self.transposed = plan, transposed
         super().__init__(
             {
-                "tile": In(summed_layout(plan, turned=turned)),
+                "tile": In(summed_layout(plan, transposed=transposed)),
                 "leaves": In(1),
                 "lanes_outermost": In(1),
                 "t_step": In(length_shapes(plan)["t_step"]),
-                "drained": Out(drained_layout(plan, turned=turned)),
+                "drained": Out(drained_layout(plan, transposed=transposed)),
             }
         )
 
@@ -67,7 +67,7 @@ class TilePlaces(wiring.Component):
             drained.first_t.eq(first_t),
             drained.first_l.eq(first_l),
         ]
-        if self.turned:
+        if self.transposed:
             c0 = Signal.like(drained.c0, name="c0")
             first_c = Signal(init=1)
             m.d.comb += [

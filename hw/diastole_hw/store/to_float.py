@@ -97,16 +97,18 @@ class ToFloat(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        kept = BINARY32_SIGNIFICAND_BITS + 1  # with the bit that decides a tie
+        significand = BINARY32_SIGNIFICAND_BITS + 1  # with the bit that decides a tie
         width = _width(self.sum_bits)
         levels = bits_for(width)
         low = levels // 2
         total = data_register(signed(self.sum_bits))
         # ``bits``: after a cut, the lowest bit tells whether any bit below differed from the sign.
         # Before the last shifts, ``bits`` also contains the bits that the shifts can bring up.
-        coarse = data_register(self._layout(min(width, kept + (1 << low)), groups=levels - low))
+        coarse = data_register(
+            self._layout(min(width, significand + (1 << low)), groups=levels - low)
+        )
         # ``exponent``: biased, of a result whose leading bit is the top bit; modulo 2^9.
-        fine = data_register(self._layout(min(width, kept + 1), exponent=EXPONENT_BITS + 1))
+        fine = data_register(self._layout(min(width, significand + 1), exponent=EXPONENT_BITS + 1))
         negative = total[-1]
         inverted = Signal(width)
         m.d.comb += inverted.eq((total ^ negative.replicate(len(total)))[:-1])
@@ -161,14 +163,14 @@ class ToFloat(wiring.Component):
         dropped = len(normal.bits) - BINARY32_SIGNIFICAND_BITS
         odd, half, rest = normal.bits[dropped], normal.bits[dropped - 1], normal.bits[: dropped - 1]
         unlike = (rest ^ normal.negative.replicate(len(rest))).any()
-        up = Signal()
+        round_up = Signal()
         rounded = Signal(FRACTION_BITS + len(normal.exponent))
         exponent = Signal(len(normal.exponent))
         flushed = Signal()
         fraction = normal.bits[dropped:-1]
         m.d.comb += [
-            up.eq(Mux(normal.negative, half | (odd & ~unlike), half & (odd | unlike))),
-            rounded.eq(Cat(fraction, normal.exponent) + up),
+            round_up.eq(Mux(normal.negative, half | (odd & ~unlike), half & (odd | unlike))),
+            rounded.eq(Cat(fraction, normal.exponent) + round_up),
             exponent.eq(rounded[FRACTION_BITS:]),
         ]
         # Exponents from 3 * 2^7 on are negative: between the smallest and the largest there are

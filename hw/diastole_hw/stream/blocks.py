@@ -13,7 +13,7 @@ from diastole_sim.spec.require import require_int
 BLOCK_LAYOUT = data.StructLayout(
     {
         "kind": unsigned(2),
-        "turned": 1,  # transpose: the vectors are columns
+        "transposed": 1,  # transpose: the vectors are columns
         "drop": 1,  # the vectors are not needed
         "ends": 1,  # last block of a part
     }
@@ -115,14 +115,14 @@ class BlockBuffer(wiring.Component):
         most = max(self.block_bits)
         places = set()
         for bits in self.block_bits:
-            found: set[int] = set()
+            reachable: set[int] = set()
             new = {0}
             while new:
-                found |= new
+                reachable |= new
                 filled = {left + self.beat for left in new if left < most}
                 freed = {left - bits for left in new if left >= bits}
-                new = (filled | freed) - found
-            places |= {left for left in found if left < most}
+                new = (filled | freed) - reachable
+            places |= {left for left in reachable if left < most}
         return sorted(places)
 
     def elaborate(self, platform):
@@ -138,11 +138,11 @@ class BlockBuffer(wiring.Component):
         most, unit = max(self.block_bits), self.unit
         filled = data_register(max(self.places) + self.beat)
         count = Signal(range(len(filled) // unit + 1))  # in units, as all lengths below
-        left, kept = Signal.like(count, name="left"), Signal.like(filled, name="kept")
+        left, remaining = Signal.like(count, name="left"), Signal.like(filled, name="remaining")
         closed = Signal()  # the last beat of a part is in, the last block has not moved on
         size = Signal.like(count, name="size")
         m.d.comb += [
-            kept.eq(filled),
+            remaining.eq(filled),
             left.eq(count),
             self.i.ready.eq((left < most // unit) & (~closed | (moves & self.blocks.p.ends))),
         ]
@@ -151,11 +151,11 @@ class BlockBuffer(wiring.Component):
                 with m.Case(kind) if kind < len(self.block_bits) - 1 else m.Default():
                     m.d.comb += size.eq(bits // unit)
                     with m.If(moves):
-                        m.d.comb += kept.eq(filled >> bits)
+                        m.d.comb += remaining.eq(filled >> bits)
         with m.If(moves):
             m.d.comb += left.eq(Mux(self.blocks.p.ends, 0, count - size))
             m.d.sync += closed.eq(closed & ~self.blocks.p.ends)
-        m.d.sync += [filled.eq(kept), count.eq(left)]
+        m.d.sync += [filled.eq(remaining), count.eq(left)]
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += [count.eq(left + self.beat // unit), closed.eq(self.i.p.last)]
             with m.Switch(left):
@@ -191,10 +191,10 @@ class BlockBuffer(wiring.Component):
             m.d.sync += [busy.eq(1), index.eq(0), last.eq(drop)]
             for kind, bits in enumerate(self.elements):
                 with m.If(self.blocks.p.kind == kind):
-                    m.d.sync += rows.eq(self._turned(filled, bits))
+                    m.d.sync += rows.eq(self._transposed(filled, bits))
         return m
 
-    def _turned(self, filled, bits):
+    def _transposed(self, filled, bits):
         """Return the block in the lowest bits, of elements of ``bits`` bits. Columns come first if
         the block is transposed."""
         pad, side = Const(0, max(self.elements) - bits), self.side
@@ -204,5 +204,5 @@ class BlockBuffer(wiring.Component):
             return Cat(stored[:-1], pad, stored[-1])
 
         plain = Cat(element(r, c) for r in range(side) for c in range(side))
-        turned = Cat(element(r, c) for c in range(side) for r in range(side))
-        return Mux(self.blocks.p.turned, turned, plain)
+        transposed = Cat(element(r, c) for c in range(side) for r in range(side))
+        return Mux(self.blocks.p.transposed, transposed, plain)

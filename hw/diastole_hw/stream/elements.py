@@ -50,8 +50,8 @@ def extent(elements, layout: Element, precision):
     All elements have a common format. ``precision``: p of the format, a value. A zero has d 0.
     """
     present = reduce(lambda a, b: a | b, (layout.significand(each) != 0 for each in elements))
-    falls = [layout.fall(each) for each in elements]
-    while len(falls) > 1:
-        pairs = zip(falls[::2], falls[1::2], strict=True)
-        falls = [Mux(a > b, a, b) for a, b in pairs]
-    return Mux(present, falls[0] + precision, 0)
+    drops = [layout.exponent_drop(each) for each in elements]
+    while len(drops) > 1:
+        pairs = zip(drops[::2], drops[1::2], strict=True)
+        drops = [Mux(a > b, a, b) for a, b in pairs]
+    return Mux(present, drops[0] + precision, 0)

@@ -17,7 +17,7 @@ def whole_beats(address: Value, beat_bytes: int) -> Value:
     return Value.cast(Cat(Const(0, low), address[low:]))
 
 
-class Locate(wiring.Component):
+class AddressGenerator(wiring.Component):
     """Compute ``base`` + ``count`` * ``pitch`` modulo 2^40, by shifts and additions.
 
     Timing: ``ready`` is high from k + 1 cycles after ``start`` on, where k is the number of
@@ -81,7 +81,7 @@ class Locate(wiring.Component):
             m.d.comb += none.eq(~left.any())
         m.d.comb += self.ready.eq(none)
         term = data_register(ADDRESS_BITS)
-        address = data_output(m, self.address, "kept")
+        address = data_output(m, self.address, "stored")
         further = term & left[0].replicate(ADDRESS_BITS)
         if self.step_bits:
             m.d.sync += Assert(~self.next | none, "a step before the address is known")

@@ -11,8 +11,8 @@ __all__ = [
     "PIPELINE",
     "WORD",
     "VectorShape",
-    "given_layout",
     "is_special",
+    "output_block_layout",
     "row_layout",
     "stream_layout",
     "visited_layout",
@@ -63,7 +63,7 @@ def stream_layout(shape: VectorShape) -> data.StructLayout:
     )
 
 
-def given_layout(shape: VectorShape) -> data.StructLayout:
+def output_block_layout(shape: VectorShape) -> data.StructLayout:
     """Return the layout that announces an output block of an instruction: number of the output
     stream, and block. All B rows of the block follow in ascending order."""
     return data.StructLayout({"stream": range(INPUTS), "block": visited_layout(shape)})

@@ -7,7 +7,7 @@ from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import ReadSignature, WriteSignature
 from diastole_hw.data_registers import data_register
-from diastole_hw.transfer.address import Locate
+from diastole_hw.transfer.address import AddressGenerator
 from diastole_hw.vector.stream_layouts import WORD, VectorShape, row_layout
 from diastole_hw.vector.vector_tables import (
     at_bits,
@@ -21,7 +21,7 @@ from diastole_hw.vector.vector_tables import (
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.limits import WIDTH_BITS, VectorTable, vector_tables
 
-MOST_BEATS = 256
+MAX_BEATS = 256
 """Maximum number of beats of a request."""
 STEP_BITS = 32
 
@@ -119,8 +119,8 @@ class TableTransfer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        it, shape = self.transfer, self.shape
-        left, at = Signal(len(it.count)), data_register(len(it.first))
+        transfer, shape = self.transfer, self.shape
+        left, at = Signal(len(transfer.count)), data_register(len(transfer.first))
         bank, unit = Signal(bank_bits(shape)), Signal(exact_log2(self.words))
         moves, ends_entry, ends_beat = Signal(), Signal(), Signal()
         for table, case in self._cases(m):
@@ -135,15 +135,15 @@ class TableTransfer(wiring.Component):
             with m.If(ends_entry):
                 m.d.sync += [bank.eq(0), at.eq(at + 1), left.eq(left - 1)]
         with m.If(self.start):
-            m.d.sync += [left.eq(it.count), at.eq(it.first)]
-        m.d.comb += [self.put.table.eq(it.table), self.take.table.eq(it.table)]
+            m.d.sync += [left.eq(transfer.count), at.eq(transfer.first)]
+        m.d.comb += [self.put.table.eq(transfer.table), self.take.table.eq(transfer.table)]
         m.d.comb += [self.put.at.eq(at), self.take.at.eq(at), self.put.bank.eq(bank)]
-        asked = self._ask(m)
+        requested = self._request(m)
         self._load(m, left, unit, ends_beat)
-        given = self._store(m, left, bank, unit, ends_beat)
+        all_stored = self._store(m, left, bank, unit, ends_beat)
         m.d.comb += moves.eq(self.put.valid | self.take.valid)
         busy = Signal()
-        m.d.comb += self.done.eq(busy & asked & given & (left == 0))
+        m.d.comb += self.done.eq(busy & requested & all_stored & (left == 0))
         m.d.sync += busy.eq(self.start | (busy & ~self.done))
         m.d.sync += Assert(~self.start | ~busy, "a transfer begins within another")
         return m
@@ -154,32 +154,32 @@ class TableTransfer(wiring.Component):
             for table in vector_tables(choices=self.shape.has_choices):
                 yield table, m.Case(table)
 
-    def _ask(self, m):
+    def _request(self, m):
         """Send the requests. Return whether all requests have been accepted."""
-        it, write = self.transfer, self.write.requests
+        transfer, write = self.transfer, self.write.requests
         read, low = self.read.requests, exact_log2(self.words)
         longest = max(entry_bits(self.shape, table) for table in VectorTable) // WORD
-        total = Signal(len(it.count) + exact_log2(longest) + 1)
+        total = Signal(len(transfer.count) + exact_log2(longest) + 1)
         for table, case in self._cases(m):
             with case:
-                words = it.count << exact_log2(entry_bits(self.shape, table) // WORD)
+                words = transfer.count << exact_log2(entry_bits(self.shape, table) // WORD)
                 m.d.comb += total.eq((words + self.words - 1) >> low)
         left = Signal.like(total, name="beats_left")
-        beats = Signal(range(MOST_BEATS + 1))
-        m.submodules.locate = locate = Locate(
-            count_bits=STEP_BITS, step_bits=(MOST_BEATS * self.shape.beat_bytes).bit_length()
+        beats = Signal(range(MAX_BEATS + 1))
+        m.submodules.locate = locate = AddressGenerator(
+            count_bits=STEP_BITS, step_bits=(MAX_BEATS * self.shape.beat_bytes).bit_length()
         )
-        asks = left.any() & locate.ready
+        may_request = left.any() & locate.ready
         m.d.comb += [
-            beats.eq(Mux(left > MOST_BEATS, MOST_BEATS, left)),
+            beats.eq(Mux(left > MAX_BEATS, MAX_BEATS, left)),
             locate.start.eq(self.start),
-            locate.base.eq(it.address),
-            locate.pitch.eq(it.advance),
+            locate.base.eq(transfer.address),
+            locate.pitch.eq(transfer.advance),
             locate.count.eq(self.step),
-            locate.step.eq(MOST_BEATS * self.shape.beat_bytes),
+            locate.step.eq(MAX_BEATS * self.shape.beat_bytes),
             locate.next.eq((read.valid & read.ready) | (write.valid & write.ready)),
-            read.valid.eq(asks & ~it.store),
-            write.valid.eq(asks & it.store),
+            read.valid.eq(may_request & ~transfer.store),
+            write.valid.eq(may_request & transfer.store),
         ]
         for request in (read.p, write.p):
             m.d.comb += [request.addr.eq(locate.address), request.beats.eq(beats)]
@@ -209,37 +209,40 @@ class TableTransfer(wiring.Component):
     def _store(self, m, left, bank, unit, ends_beat):
         """Assemble beats from chunks, word by word. Return whether all beats have been accepted."""
         beats, words = self.write.beats, self.words
-        there, free = Signal(), Signal()  # a chunk has been read; the beat has space for the chunk
+        available, free = (
+            Signal(),
+            Signal(),
+        )  # a chunk has been read; the beat has space for the chunk
         fills, ready = Signal(), Signal()  # the chunk enters the beat; the next chunk may be read
         m.d.comb += [
             free.eq(~beats.valid | beats.ready),
-            fills.eq(there & free),
-            ready.eq(~there | fills),
+            fills.eq(available & free),
+            ready.eq(~available | fills),
             self.take.valid.eq(self.transfer.store & left.any() & ~self.blocked & ready),
         ]
         with m.If(self._is_shared()):  # an outside read may replace the word
-            m.d.comb += ready.eq(~there & free)
+            m.d.comb += ready.eq(~available & free)
         last, its_bank = data_register(name="last"), data_register(len(bank), name="its_bank")
         its_unit = data_register(len(unit), name="its_unit")
         with m.If(self.take.valid):
-            m.d.sync += [there.eq(1), last.eq(ends_beat), its_bank.eq(bank), its_unit.eq(unit)]
+            m.d.sync += [available.eq(1), last.eq(ends_beat), its_bank.eq(bank), its_unit.eq(unit)]
         with m.Elif(fills):
-            m.d.sync += there.eq(0)
+            m.d.sync += available.eq(0)
         with m.If(fills):
             m.d.sync += beats.valid.eq(last)
         with m.Elif(beats.ready):
             m.d.sync += beats.valid.eq(0)
         here, chunk = self._chunk(m, its_bank, its_unit)
-        held = data_register(data.ArrayLayout(WORD, words), name="held")
+        stored_words = data_register(data.ArrayLayout(WORD, words), name="stored_words")
         valid = Signal(words)
-        m.d.comb += beats.p.data.eq(Value.cast(held))
+        m.d.comb += beats.p.data.eq(Value.cast(stored_words))
         m.d.comb += beats.p.strb.eq(Cat(bit.replicate(WORD // 8) for bit in valid))
         with m.If(fills):
             m.d.sync += valid.eq(here | Mux(its_unit == 0, 0, valid))
             for number, word in enumerate(chunk):
                 with m.If(here[number]):
-                    m.d.sync += held[number].eq(word)
-        return ~there & ~beats.valid
+                    m.d.sync += stored_words[number].eq(word)
+        return ~available & ~beats.valid
 
     def _chunk(self, m, bank, unit):
         """Return which words of a beat the last read chunk fills, and, for every word of a beat,

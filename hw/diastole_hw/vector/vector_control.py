@@ -8,7 +8,7 @@ from diastole_hw.convert.tile_order import cut_layout
 from diastole_hw.vector.core.chain_setup import STEP_BITS, chain_layout
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import EXTENT_BITS
-from diastole_sim.spec.limits import MOST_ENTRIES, VectorTable
+from diastole_sim.spec.limits import MAX_ENTRIES, VectorTable
 from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
 WAITS = data.StructLayout({"input": 1, "output": 1, "special": 1})
@@ -32,7 +32,7 @@ def image_layout(*, choices: bool = False) -> data.StructLayout:
     return data.StructLayout(sizes | words | others | flags | {"cut": cut_layout()})
 
 
-def asked_of_vector() -> data.StructLayout:
+def requested_of_vector() -> data.StructLayout:
     """Return the layout of a command.
 
     ``skipped``: the command is checked, and nothing more is done. ``transfer``: the command moves
@@ -46,8 +46,8 @@ def asked_of_vector() -> data.StructLayout:
             "transfer": 1,
             "store": 1,
             "which": range(max(VectorTable) + 1),
-            "first": unsigned(MOST_ENTRIES.bit_length()),
-            "count": unsigned(MOST_ENTRIES.bit_length()),
+            "first": unsigned(MAX_ENTRIES.bit_length()),
+            "count": unsigned(MAX_ENTRIES.bit_length()),
             "address": unsigned(ADDRESS_BITS),
             "advance": unsigned(32),
             "chain": chain_layout(),
@@ -60,7 +60,7 @@ class VectorControl(wiring.Signature):
 
     Members
     -------
-    command : Out(stream of :func:`asked_of_vector`)
+    command : Out(stream of :func:`requested_of_vector`)
         A valid command, as far as a check without the tables can tell.
     step : Out(32)
         Stable while a command is under way.
@@ -78,7 +78,7 @@ class VectorControl(wiring.Signature):
     def __init__(self):
         super().__init__(
             {
-                "command": Out(stream.Signature(asked_of_vector())),
+                "command": Out(stream.Signature(requested_of_vector())),
                 "step": Out(STEP_BITS),
                 "done": In(1),
                 "error_code": In(8),

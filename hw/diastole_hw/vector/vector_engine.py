@@ -68,7 +68,7 @@ class VectorEngine(wiring.Component):
     Parameters
     ----------
     shape : VectorShape
-    fed : 3 integers
+    chain_columns : 3 integers
         Columns of the widest tensor, per class (x, w, dy), that a chain may send to the converter;
         0 for none.
     patches : PatchLimits, optional
@@ -89,7 +89,7 @@ class VectorEngine(wiring.Component):
     image : Out(stream of row_layout(shape))
         Rows for the converter, in the order of the walk: the blocks of an image, which is a
         quantised tensor as memory stores the tensor.
-    image_asked, image_done : Out(stream of image_layout(choices=shape.has_choices)), In(1)
+    image_requested, image_done : Out(stream of image_layout(choices=shape.has_choices)), In(1)
         Request for an image, sent before the rows; pulse when the image is written.
     constant_put : In(constant_layout())
         Write of a constant from outside. Allowed only while no command is under way, or in the 2
@@ -110,7 +110,7 @@ class VectorEngine(wiring.Component):
     write: wiring.PureInterface
     product: stream.Interface
     image: stream.Interface
-    image_asked: stream.Interface
+    image_requested: stream.Interface
     tiles: stream.Interface
     constant_put: data.View
     floor: data.View
@@ -118,12 +118,17 @@ class VectorEngine(wiring.Component):
     def __init__(
         self,
         shape: VectorShape,
-        fed: tuple[int, int, int] = (0, 0, 0),
+        chain_columns: tuple[int, int, int] = (0, 0, 0),
         *,
         patches: PatchLimits | None = None,
         widest: int = 0,
     ):
-        self.shape, self.fed, self.patches, self.widest = shape, fed, patches, widest
+        self.shape, self.chain_columns, self.patches, self.widest = (
+            shape,
+            chain_columns,
+            patches,
+            widest,
+        )
         row = row_layout(shape)
         super().__init__(
             {
@@ -133,7 +138,7 @@ class VectorEngine(wiring.Component):
                 "product": In(stream.Signature(row)),
                 "tiles": In(stream.Signature(tiles_layout())),
                 "image": Out(stream.Signature(row)),
-                "image_asked": Out(stream.Signature(image_layout(choices=shape.has_choices))),
+                "image_requested": Out(stream.Signature(image_layout(choices=shape.has_choices))),
                 "image_done": In(1),
                 "constant_put": In(constant_layout()),
                 "floor": Out(floor_layout()),
@@ -180,20 +185,20 @@ class VectorEngine(wiring.Component):
 
     def _keep(self, m):
         """Store the command under way. Return 2 views of the command: chain and transfer."""
-        given = self.control.command
+        output_block = self.control.command
         transfer = Signal(transfer_layout(self.shape))
         m.d.comb += [
-            transfer.store.eq(given.p.store),
-            transfer.table.eq(given.p.which),
-            *(transfer[n].eq(given.p[n]) for n in ("first", "count", "address", "advance")),
+            transfer.store.eq(output_block.p.store),
+            transfer.table.eq(output_block.p.which),
+            *(transfer[n].eq(output_block.p[n]) for n in ("first", "count", "address", "advance")),
         ]
         both = (chain_layout(), transfer_layout(self.shape))
-        kept = data_register(max(layout.size for layout in both), name="kept")
-        with m.If(given.valid & given.ready):
-            m.d.sync += kept.eq(
-                Mux(given.p.transfer, Value.cast(transfer), Value.cast(given.p.chain))
+        stored = data_register(max(layout.size for layout in both), name="stored")
+        with m.If(output_block.valid & output_block.ready):
+            m.d.sync += stored.eq(
+                Mux(output_block.p.transfer, Value.cast(transfer), Value.cast(output_block.p.chain))
             )
-        return tuple(layout(kept[: layout.size]) for layout in both)
+        return tuple(layout(stored[: layout.size]) for layout in both)
 
     def _sequence(self, m, chain, tiles, units):
         """Add the states of a command. Return whether the command is a transfer."""
@@ -236,8 +241,8 @@ class VectorEngine(wiring.Component):
                     m.d.comb += control.done.eq(1)
                     m.next = "IDLE"
             with m.State("IMAGE"):  # request the image, if the chain makes an image
-                m.d.comb += self.image_asked.valid.eq(makes_image)
-                with m.If(~makes_image | self.image_asked.ready):
+                m.d.comb += self.image_requested.valid.eq(makes_image)
+                with m.If(~makes_image | self.image_requested.ready):
                     m.next = "CHAIN"
             with m.State("CHAIN"):  # start core and walks
                 m.d.comb += [each.start.eq(1) for each in (core, units.ahead, units.walk)]
@@ -272,7 +277,7 @@ class VectorEngine(wiring.Component):
         unfit = self._unfit(m, chain, tiles)
         wide, odd = [], []
         for image, cls in zip(images, classes, strict=True):
-            most = Array((*self.fed, 0))[cls]
+            most = Array((*self.chain_columns, 0))[cls]
             wide.append(image & (chain.cols > Mux(narrow & (cls < 3), self.widest, most)))
             odd.append(image & Array(unfit)[cls])
         several = reduce(add, images) > 1
@@ -300,15 +305,17 @@ class VectorEngine(wiring.Component):
         if self.patches is None:
             return unfit
         rows = (chain.rows + (self.shape.block - 1)) >> self.shape.row_bits
-        kept = self.patches.kept_rows
+        stored_rows = self.patches.kept_rows
         waits = Signal()  # the converter would have to keep maxima of too many rows
-        m.d.comb += waits.eq((rows > kept) & (tiles.lanes_outermost | (tiles.t_step > kept)))
+        m.d.comb += waits.eq(
+            (rows > stored_rows) & (tiles.lanes_outermost | (tiles.t_step > stored_rows))
+        )
         for cls, (tile_rows, tile_cols) in enumerate(self.patches.tiles):
-            beside = tiles.l_step[: exact_log2(tile_cols)].any()
+            ragged_right = tiles.l_step[: exact_log2(tile_cols)].any()
             if tile_rows > 1:
-                beside = tiles.l_step != tile_cols
+                ragged_right = tiles.l_step != tile_cols
             below = tiles.t_step[: exact_log2(tile_rows)].any() & (tiles.t_step < rows)
-            m.d.comb += unfit[cls].eq(beside | below | waits)
+            m.d.comb += unfit[cls].eq(ragged_right | below | waits)
         m.d.comb += unfit[len(self.patches.tiles)].eq(1)
         return unfit
 
@@ -320,30 +327,30 @@ class VectorEngine(wiring.Component):
     def _image(self, m, chain, setup, tiles):
         """Drive the request for an image. Return whether the chain makes an image, and whether the
         last requested image is written."""
-        makes, pending, asked = Signal(), Signal(), self.image_asked.p
+        makes, pending, requested = Signal(), Signal(), self.image_requested.p
         for number in range(OUTPUTS):
             stream_ = setup.streams[INPUTS + number]
             with m.If(self._makes(setup, number, Kind.IMAGE)):
                 m.d.comb += [
                     makes.eq(1),
-                    asked.cls.eq(stream_.tensor_class),
-                    asked.address.eq(stream_.address),
-                    asked.offset.eq(stream_.offset),
-                    asked.tag.eq(stream_.pitch),
-                    asked.slot.eq(stream_.aux),
+                    requested.cls.eq(stream_.tensor_class),
+                    requested.address.eq(stream_.address),
+                    requested.offset.eq(stream_.offset),
+                    requested.tag.eq(stream_.pitch),
+                    requested.slot.eq(stream_.aux),
                 ]
                 if self.shape.has_choices:
                     for name in CHOICE_FIELDS:
-                        m.d.comb += asked[name].eq(stream_[name])
+                        m.d.comb += requested[name].eq(stream_[name])
         m.d.comb += [
-            asked.rows.eq(chain.rows),
-            asked.cols.eq(chain.cols),
-            asked.cut.cut.eq(self._narrow(chain, tiles)),
-            asked.cut.high.eq(tiles.t_step),
-            asked.cut.wide.eq(tiles.l_step),
-            asked.cut.by_columns.eq(tiles.lanes_outermost),
+            requested.rows.eq(chain.rows),
+            requested.cols.eq(chain.cols),
+            requested.cut.cut.eq(self._narrow(chain, tiles)),
+            requested.cut.high.eq(tiles.t_step),
+            requested.cut.wide.eq(tiles.l_step),
+            requested.cut.by_columns.eq(tiles.lanes_outermost),
         ]
-        with m.If(self.image_asked.valid & self.image_asked.ready):
+        with m.If(self.image_requested.valid & self.image_requested.ready):
             m.d.sync += pending.eq(1)
         with m.Elif(self.image_done):
             m.d.sync += pending.eq(0)
@@ -421,21 +428,21 @@ class VectorEngine(wiring.Component):
             inputs.by_lines.eq(~chain.by_columns & ~chain.of_product),
             inputs.rows_of_tensor.eq(chain.rows),
             inputs.row_at.eq(core.row_at),
-            inputs.give_back.eq(core.give_back),
+            inputs.release_block.eq(core.release_block),
             core.level.eq(inputs.level),
             core.rows.eq(inputs.rows),
             core.streams.eq(setup.streams),
             core.program_first.eq(chain.first),
             core.program_length.eq(chain.length),
-            core.room.eq(outputs.room),
+            core.space.eq(outputs.space),
             outputs.row_en.eq(core.out_row.valid),
             outputs.row.eq(core.out_row.row),
             self.working.eq(core.working),
-            self.control.waits.input.eq(core.wants_inputs),
-            self.control.waits.output.eq(core.wants_outputs),
-            self.control.waits.special.eq(core.wants_specials),
+            self.control.waits.input.eq(core.waits_inputs),
+            self.control.waits.output.eq(core.waits_outputs),
+            self.control.waits.special.eq(core.waits_specials),
         ]
-        wiring.connect(m, core.given, outputs.given)
+        wiring.connect(m, core.output_block, outputs.output_block)
         wiring.connect(m, wiring.flipped(self.product), inputs.product)
         wiring.connect(m, outputs.image, wiring.flipped(self.image))
 

@@ -13,10 +13,10 @@ from diastole_sim.spec.limits import (
     COUNTED_BITS,
     EPS_BITS,
     INSTRUCTIONS,
-    OF_CHOICES,
     SCALE_SLOTS,
-    STORED,
+    STORABLE_TABLES,
     WIDTH_BITS,
+    WIDTH_TABLES,
     VectorTable,
     entry_words,
 )
@@ -47,7 +47,7 @@ def entries(shape: VectorShape, table: VectorTable) -> int:
         VectorTable.AMAX: shape.slot_entries,
         VectorTable.PANEL: shape.panel_vectors,
         VectorTable.DESCRIPTORS: SLOTS,
-        **dict.fromkeys(OF_CHOICES, SCALE_SLOTS),
+        **dict.fromkeys(WIDTH_TABLES, SCALE_SLOTS),
     }[table]
 
 
@@ -77,7 +77,7 @@ def put_layout(shape: VectorShape) -> data.StructLayout:
 
 def take_layout(shape: VectorShape) -> data.StructLayout:
     """Return the layout of a read of entry ``at`` of ``table``, a table in
-    :data:`diastole_sim.spec.limits.STORED`."""
+    :data:`diastole_sim.spec.limits.STORABLE_TABLES`."""
     return data.StructLayout({"valid": 1, "table": VectorTable, "at": unsigned(at_bits(shape))})
 
 
@@ -223,12 +223,12 @@ class VectorTables(wiring.Component):
         }
         if self.shape.has_choices:
             put = (self.width_put_en, self.amax_put_at, self.width_put)
-            readers |= {each: [(self.amax_en, self.amax_at)] for each in OF_CHOICES}
+            readers |= {each: [(self.amax_en, self.amax_at)] for each in WIDTH_TABLES}
             writers |= {VectorTable.WIDTHS: [put]}
             words |= {VectorTable.EPS: self.eps, VectorTable.WIDTHS: self.widths}
         for table, word in words.items():
-            found = self._table(m, table, readers[table], writers.get(table, []))
-            m.d.comb += Value.cast(word).eq(found)
+            entry = self._table(m, table, readers[table], writers.get(table, []))
+            m.d.comb += Value.cast(word).eq(entry)
         return m
 
     def _table(self, m, table, readers, writers):
@@ -240,11 +240,11 @@ class VectorTables(wiring.Component):
         if table == VectorTable.CONSTANTS:  # the register `loss_scale` drives these
             with m.If((self.put.at == SCALE) | (self.put.at == INVERSE)):
                 m.d.comb += mine.eq(0)
-        if table in STORED:
+        if table in STORABLE_TABLES:
             takes = self.take.valid & (self.take.table == table) & ~self.blocked
             readers = [*readers, (takes, self.take.at)]
-        self._alone(m, f"of {name} reads", [en for en, _ in readers])
-        self._alone(m, f"of {name} writes", [mine, *(each[0] for each in writers)])
+        self._assert_exclusive(m, f"of {name} reads", [en for en, _ in readers])
+        self._assert_exclusive(m, f"of {name} writes", [mine, *(each[0] for each in writers)])
         words = []
         width = COUNTED_BITS.get(table, chunk_bits(shape, table))
         for bank in range(chunks(shape, table)):
@@ -272,12 +272,12 @@ class VectorTables(wiring.Component):
                     m.d.sync += last.eq(ram.write_data[0])
         return Cat(words)
 
-    def _alone(self, m, what, enables):
+    def _assert_exclusive(self, m, what, enables):
         """Assert that at most 1 of ``enables`` is high."""
-        taken = Const(0, 1)
+        in_use = Const(0, 1)
         for enable in enables:
-            m.d.sync += Assert(~(taken & enable), f"two users {what}")
-            taken = taken | enable
+            m.d.sync += Assert(~(in_use & enable), f"two users {what}")
+            in_use = in_use | enable
 
 
 def _any(conditions):

@@ -124,7 +124,9 @@ def quantise(
     wide = as_float32("array", array).array
     form = Form(format=parse_format(format), grouping=_grouping(format, grouping))
     if wide.size == 0 or wide.ndim == 0:
-        raise ValueError(f"array must have a dimension, and none empty, not the shape {wide.shape}")
+        raise ValueError(
+            f"array must have at least one axis, and no axis of length 0; the shape is {wide.shape}"
+        )
     if form.grouping.kind == "square" and wide.ndim != 2:
         raise ValueError(f"array must have 2 dimensions for {form}, not {wide.ndim}")
     require_int("axis", axis, -wide.ndim, wide.ndim - 1)
@@ -138,14 +140,14 @@ def quantise(
     numerics = _numerics(form, scale, rounding, overflow, special, draws)
     if special == "poison" and not form.has_nan and not np.isfinite(wide).all():
         raise ValueError(
-            f'array must be finite for {form} where special is "poison": it has no code for NaN '
-            'and Inf, nor scales that could say it; special "flag" takes them'
+            f'array must be finite for {form} where special is "poison", because {form} '
+            'cannot store NaN and Inf; special = "flag" accepts NaN and Inf'
         )
     place = axis % wide.ndim
     second = form.grouping.kind == "vector" and wide.ndim == 2 and place == 0
     matrix = wide if second else _flat(wide, place, form)
-    asked = Conversion("x", tag=tag, step=step, scale=_exponent(form, tensor_scale))
-    converted = convert(np.ascontiguousarray(matrix), asked, numerics, seed=seed)
+    request = Conversion("x", tag=tag, step=step, scale=_exponent(form, tensor_scale))
+    converted = convert(np.ascontiguousarray(matrix), request, numerics, seed=seed)
     return _codes(converted, wide.shape, place, second)
 
 
@@ -167,7 +169,7 @@ def dequantise(
     form = Form(format=parse_format(format), grouping=_grouping(format, grouping))
     for name, array in (("codes", codes), ("scales", scales)):
         if isinstance(array, np.ma.MaskedArray):
-            raise ValueError(f"{name} must be an array that is not masked")
+            raise ValueError(f"{name} must be a plain array, not a masked array")
     return Codes(
         form=form,
         codes=np.asarray(codes),
@@ -214,7 +216,9 @@ def _exponent(form: Form, tensor_scale: float | None) -> int | None:
         return None
     exponent, (low, high) = exponent_of(tensor_scale), form.unit_exponents
     if not form.has_tensor_scale or form.format.scale == "one":
-        raise ValueError(f"tensor_scale must be absent: that of {form} cannot be chosen")
+        raise ValueError(
+            f"tensor_scale must be left out: {form} takes no tensor scale from the caller"
+        )
     if exponent is None or not low <= exponent <= high:
         raise ValueError(
             f"tensor_scale must be a power of two in 2^{low}..2^{high} for {form}, "
@@ -232,18 +236,22 @@ def _flat(array: Floats, axis: int, form: Form) -> Floats:
 
 def _codes(converted: Quantised, shape: tuple[int, ...], axis: int, second: bool) -> Codes:
     """Return the codes of one copy, as an array in the given shape."""
-    found = to_codes(converted)[1 if second else 0]
-    if len(shape) == 2 and (second or found.form.grouping.kind != "vector" or axis == 1):
-        return found
-    if found.form.grouping.kind != "vector":
-        codes, scales = found.codes.reshape(shape), None
+    copy_codes = to_codes(converted)[1 if second else 0]
+    if len(shape) == 2 and (second or copy_codes.form.grouping.kind != "vector" or axis == 1):
+        return copy_codes
+    if copy_codes.form.grouping.kind != "vector":
+        codes, scales = copy_codes.codes.reshape(shape), None
     else:
         lengths = [length for place, length in enumerate(shape) if place != axis]
-        assert found.scales is not None
+        assert copy_codes.scales is not None
         codes, scales = (
             np.ascontiguousarray(np.moveaxis(part.reshape(*lengths, part.shape[1]), -1, axis))
-            for part in (found.codes, found.scales)
+            for part in (copy_codes.codes, copy_codes.scales)
         )
     return Codes(
-        form=found.form, codes=codes, scales=scales, tensor_scale=found.tensor_scale, axis=axis
+        form=copy_codes.form,
+        codes=codes,
+        scales=scales,
+        tensor_scale=copy_codes.tensor_scale,
+        axis=axis,
     )

@@ -31,15 +31,15 @@ from diastole_sim.golden.magnitudes import (
 from diastole_sim.golden.partition import Partition
 from diastole_sim.spec.formats import EXPONENT_BIAS, MAX_EXPONENT, Format
 from diastole_sim.spec.numerics import Numerics, TensorClass
-from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.operations import OPERAND_BY_CLASS
 
 
-def suffixes(tensor_class: str, chosen: TensorClass) -> tuple[str, ...]:
+def suffixes(tensor_class: str, storage: TensorClass) -> tuple[str, ...]:
     """Return the suffixes of names of a tensor's copies: ``("",)``, or for example ``("_k",
     "_m")``."""
-    if not chosen.two_copies:
+    if not storage.two_copies:
         return ("",)
-    return tuple(f"_{axis}" for axis in OPERAND_OF[tensor_class].copy_names)
+    return tuple(f"_{axis}" for axis in OPERAND_BY_CLASS[tensor_class].copy_names)
 
 
 # From a device.
@@ -54,22 +54,22 @@ def to_codes(tensor: Quantised, standard: Quantised | None = None) -> tuple[Code
     not a number and neither a code nor a group's scale can say so (``Form.has_nan``).
     """
     standard = tensor if standard is None else standard
-    form = Form.of(tensor.chosen)
+    form = Form.of(tensor.storage)
     if tensor.tensor_exponent != standard.tensor_exponent:
         raise ValueError(
-            f"the tensor's scale has the exponent {tensor.tensor_exponent}, "
-            f"not {standard.tensor_exponent}"
+            f"the scale of the tensor has the exponent {tensor.tensor_exponent}, not "
+            f"{standard.tensor_exponent}"
         )
     for copy in () if form.has_nan else tensor.copies:
         if (copy.exponents == form.format.nan_byte).any():
-            raise ValueError(f"{form} has no code for NaN and Inf, nor scales that could say it")
-    found: list[Codes] = []
-    for copy, wanted in zip(tensor.copies, standard.copies, strict=True):
-        codes = _codes(copy, wanted, form, tensor.block)
-        scales = _scales(wanted, form, tensor.block) if form.has_scales else None
+            raise ValueError(f"{form} cannot store NaN and Inf, neither in elements nor in scales")
+    matrices: list[Codes] = []
+    for copy, expected in zip(tensor.copies, standard.copies, strict=True):
+        codes = _codes(copy, expected, form, tensor.block)
+        scales = _scales(expected, form, tensor.block) if form.has_scales else None
         if copy.transposed:
             codes, scales = codes.T, None if scales is None else scales.T
-        found.append(
+        matrices.append(
             Codes(
                 form=form,
                 codes=np.ascontiguousarray(codes),
@@ -78,7 +78,7 @@ def to_codes(tensor: Quantised, standard: Quantised | None = None) -> tuple[Code
                 axis=0 if copy.transposed else 1,
             )
         )
-    return tuple(found)
+    return tuple(matrices)
 
 
 def _tensor_scale(exponent: int | None, form: Form) -> float | None:
@@ -96,13 +96,13 @@ def _codes(copy: Copy, standard: Copy, form: Form, block: int) -> Array:
         by = np.where(standard.exponents == copy.exponents, 0, -1)
     by = Partition.cells(form.grouping, block).spread(by)[:rows, :columns]
     codes = copy.codes[:rows, :columns]
-    code, sign = _unfolded(magnitudes(codes, kind), by, kind), is_negative(codes, kind)
+    code, sign = _unfold_codes(magnitudes(codes, kind), by, kind), is_negative(codes, kind)
     if is_twos_complement(kind):
         return np.where(sign, -code, code).astype(np.int8).view(np.uint8)
     return (code | sign.astype(np.int64) << kind.magnitude_bits).astype(form.code_type)
 
 
-def _unfolded(code: Integers, by: Integers, kind: Format) -> Integers:
+def _unfold_codes(code: Integers, by: Integers, kind: Format) -> Integers:
     """Return codes unfolded by ``by``. ValueError if a value has no code in a group whose exponent
     is higher by ``by``."""
     finite = (code != 0) & (code <= kind.max_code)
@@ -112,8 +112,8 @@ def _unfolded(code: Integers, by: Integers, kind: Format) -> Integers:
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         raise ValueError(
-            f"{int(wrong.sum())} stored elements have no code of {kind.name} under the tensor's "
-            f"scales, the first at [{row}, {column}]"
+            f"{int(wrong.sum())} stored elements have no code in {kind.name} under the "
+            f"scales of the tensor; the first is at [{row}, {column}]"
         )
     return plain
 
@@ -134,57 +134,59 @@ def _scales(copy: Copy, form: Form, block: int) -> Array:
 # To a device.
 
 
-def from_codes(given: Sequence[Codes], tensor_class: str, numerics: Numerics) -> Quantised:
+def from_codes(copies: Sequence[Codes], tensor_class: str, numerics: Numerics) -> Quantised:
     """Return the tensor of some copies, as a device with ``numerics`` stores the tensor.
 
-    ``given``: matrices, in the order of the copies. No element is rounded. If ``special`` is
+    ``copies``: matrices, in the order of the copies. No element is rounded. If ``special`` is
     ``flag``, a group whose scale is NaN becomes a group of zeros. ValueError if the matrices are
     not copies of the class, or if an element is beyond the range of a machine.
     """
-    chosen = numerics.tensor_class(tensor_class)
-    _require_copies(given, chosen)
-    kind = chosen.format
-    values = np.abs(np.concatenate([codes.values().reshape(-1) for codes in given]))
+    storage = numerics.tensor_class(tensor_class)
+    _require_copies(copies, storage)
+    kind = storage.format
+    values = np.abs(np.concatenate([codes.values().reshape(-1) for codes in copies]))
     bits = np.where(np.isfinite(values), values, np.float32(0)).view(np.uint32)
     exponent = None
-    if chosen.has_tensor_scale:
-        exponent = given[0].unit_exponent + kind.unit_exponent
-    rows, columns = given[0].shape
+    if storage.has_tensor_scale:
+        exponent = copies[0].unit_exponent + kind.unit_exponent
+    rows, columns = copies[0].shape
     return Quantised(
         shape=(rows, columns),
         tensor_class=tensor_class,
-        chosen=chosen,
+        storage=storage,
         block=numerics.block,
-        copies=tuple(_stored(codes, tensor_class, numerics) for codes in given),
+        copies=tuple(_stored(codes, tensor_class, numerics) for codes in copies),
         tensor_exponent=exponent,
         amax=int(np.where(bits >> 23 == 0, 0, bits).max()),
         nan=bool(np.isnan(values).any()),
-        inf=any(bool(is_inf(codes.elements(), kind).any()) for codes in given),
+        inf=any(bool(is_inf(codes.elements(), kind).any()) for codes in copies),
         saturated=0,
         underflowed=0,
     )
 
 
-def _require_copies(given: Sequence[Codes], chosen: TensorClass) -> None:
-    form, count = Form.of(chosen), 1 + chosen.two_copies
-    if len(given) != count:
-        raise ValueError(f"a tensor of {form} must have {count} copies, not {len(given)}")
-    for axis, codes in zip((1, 0), given, strict=False):
+def _require_copies(copies: Sequence[Codes], storage: TensorClass) -> None:
+    form, count = Form.of(storage), 1 + storage.two_copies
+    if len(copies) != count:
+        raise ValueError(f"a tensor of {form} must have {count} copies, not {len(copies)}")
+    for axis, codes in zip((1, 0), copies, strict=False):
         if codes.form != form or codes.codes.ndim != 2 or (count > 1 and codes.axis != axis):
-            wanted, found = (
+            expected, got = (
                 f"of {each}" + (f" along axis {place}" if count > 1 else "")
                 for each, place in ((form, axis), (codes.form, codes.axis))
             )
-            raise ValueError(f"a copy must be a matrix {wanted}, not {found}")
-        if codes.shape != given[0].shape or codes.tensor_scale != given[0].tensor_scale:
-            raise ValueError("both copies of a tensor must have one shape and one tensor scale")
+            raise ValueError(f"a copy must be a matrix {expected}, not {got}")
+        if codes.shape != copies[0].shape or codes.tensor_scale != copies[0].tensor_scale:
+            raise ValueError(
+                "both copies of a tensor must have the same shape and the same tensor scale"
+            )
 
 
-def _stored(given: Codes, tensor_class: str, numerics: Numerics) -> Copy:
+def _stored(copy: Codes, tensor_class: str, numerics: Numerics) -> Copy:
     """Return a copy in blocks, with groups folded as in the machine."""
-    form, kind, block = given.form, given.form.format, numerics.block
-    turned = form.grouping.kind == "vector" and given.axis == 0
-    codes, scales, groups = _as_stored(given, turned)
+    form, kind, block = copy.form, copy.form.format, numerics.block
+    transposed = form.grouping.kind == "vector" and copy.axis == 0
+    codes, scales, groups = _as_stored(copy, transposed)
     partition, (rows, columns) = Partition.groups(form.grouping, block), codes.shape
     whole = rows + -rows % max(partition.rows, block), columns + -columns % partition.columns
     codes, counts = _pad(codes, whole), (whole[0] // partition.rows, whole[1] // partition.columns)
@@ -212,7 +214,7 @@ def _stored(given: Codes, tensor_class: str, numerics: Numerics) -> Copy:
     numbers = np.where(exponents == kind.nan_byte, np.uint8(0), exponents)
     vectors = form.grouping.kind == "vector"
     return Copy(
-        transposed=turned,
+        transposed=transposed,
         shape=(rows, columns),
         codes=(code | sign).astype(np.uint16)[:high, :wide],
         exponents=exponents,
@@ -223,13 +225,13 @@ def _stored(given: Codes, tensor_class: str, numerics: Numerics) -> Copy:
 
 
 def _as_stored(
-    given: Codes, turned: bool
+    copy: Codes, transposed: bool
 ) -> tuple[NDArray[np.uint16], Array | None, tuple[Array, Array, Array]]:
     """Return elements, scales, and for each group e, a mask of NaN and a mask of zeros, in stored
     order."""
-    groups, codes, scales = given.groups(), given.elements(), given.scales
+    groups, codes, scales = copy.groups(), copy.elements(), copy.scales
     parts = groups.e, groups.nan, groups.zero
-    if not turned:
+    if not transposed:
         return codes, scales, parts
     e, nan, zero = (part.T for part in parts)
     return np.ascontiguousarray(codes.T), None if scales is None else scales.T, (e, nan, zero)
@@ -254,10 +256,10 @@ def _folds(
     if (present & (can < needed)).any():
         largest = kind.max_significand / 2 ** (kind.precision - 1)
         raise ValueError(
-            f"{kind.name} elements must be at most {largest} * 2^{MAX_EXPONENT} in a machine"
+            f"elements of {kind.name} must be at most {largest} * 2^{MAX_EXPONENT} in a machine"
         )
-    wanted = np.where(present & window, can, needed)
-    return np.clip(wanted, needed, np.maximum(e - MIN_EXPONENT, 0))
+    folds = np.where(present & window, can, needed)
+    return np.clip(folds, needed, np.maximum(e - MIN_EXPONENT, 0))
 
 
 def _per_group(parts: Array, form: Form, counts: tuple[int, int]) -> Array:

@@ -56,15 +56,15 @@ def plain_products(tensors: Mapping[str, Floats]) -> dict[str, Doubles]:
     """Return Y, dX and dW in float64: the products whose factors ``X``, ``W`` and ``dY`` are in
     ``tensors``."""
     wide = {name: tensor.astype(np.float64) for name, tensor in tensors.items()}
-    found: dict[str, Doubles] = {}
+    results: dict[str, Doubles] = {}
     with np.errstate(invalid="ignore"):  # Inf and NaN do not count
         if {"X", "W"} <= set(wide):
-            found["Y"] = wide["X"] @ wide["W"]
+            results["Y"] = wide["X"] @ wide["W"]
         if {"W", "dY"} <= set(wide):
-            found["dX"] = wide["dY"] @ wide["W"].T
+            results["dX"] = wide["dY"] @ wide["W"].T
         if {"X", "dY"} <= set(wide):
-            found["dW"] = wide["X"].T @ wide["dY"]
-    return found
+            results["dW"] = wide["X"].T @ wide["dY"]
+    return results
 
 
 def product_qualities(

@@ -66,16 +66,19 @@ class Form:
     def __post_init__(self) -> None:
         if self.format.planes:
             name = self.format.name
-            raise ValueError(f"format must have one width, not {name}: bfp2 and bfp4 are its codes")
+            raise ValueError(
+                f"format must have a single width, unlike {name}; choose bfp2 or bfp4, whose "
+                f"codes {name} stores"
+            )
         require_choice(f"grouping of {self.format.name}", self.grouping.kind, self.format.groupings)
 
     def __str__(self) -> str:
         return f"{self.format.name} {self.grouping}"
 
     @classmethod
-    def of(cls, chosen: TensorClass) -> "Form":
+    def of(cls, storage: TensorClass) -> "Form":
         """Return the form of a class of tensors."""
-        return cls(format=chosen.format, grouping=chosen.grouping)
+        return cls(format=storage.format, grouping=storage.grouping)
 
     @classmethod
     def parse(cls, text: str) -> "Form":
@@ -290,8 +293,10 @@ def problems(
         yield f"{named} must be {np.dtype(form.code_type)} for {form}, not {codes.dtype}"
         return
     if codes.size == 0 or codes.ndim == 0 or (square and codes.ndim != 2):
-        wanted = "2 dimensions, none empty" if square else "a dimension, and none empty"
-        yield f"{named} must have {wanted}, not the shape {codes.shape}"
+        expected = (
+            "2 axes, none of length 0" if square else ("at least one axis, and no axis of length 0")
+        )
+        yield f"{named} must have {expected}; the shape is {codes.shape}"
         return
     largest = int(codes.max())
     if largest >> kind.element_bits:
@@ -304,7 +309,7 @@ def problems(
 def _tensor_scale_problems(form: Form, scale: object, named: str) -> Iterator[str]:
     if not form.has_tensor_scale:
         if scale is not None:
-            yield f"{named} must be absent: {form} has none"
+            yield f"{named} must be left out: {form} has no scale of the whole tensor"
         return
     if scale is None and form.format.scale == "one":
         return
@@ -312,8 +317,8 @@ def _tensor_scale_problems(form: Form, scale: object, named: str) -> Iterator[st
     exponent = exponent_of(scale)
     if exponent is None or not low <= exponent <= high:
         accepted = "1" if low == high else f"a power of two in 2^{low}..2^{high}"
-        found = "absent" if scale is None else str(scale)
-        yield f"{named} must be {accepted} for {form}, not {found}"
+        actual = "absent" if scale is None else str(scale)
+        yield f"{named} must be {accepted} for {form}, not {actual}"
 
 
 def _scale_problems(
@@ -321,23 +326,26 @@ def _scale_problems(
 ) -> Iterator[str]:
     if not form.has_scales:
         if scales is not None:
-            yield f"{named} must be absent: {form} has none"
+            yield f"{named} must be left out: {form} has no scales of groups"
         return
     shape, (low, high) = form.scale_shape(codes.shape, axis), form.scale_range
     if scales is None or scales.dtype != form.scale_type or scales.shape != shape:
-        found = "absent" if scales is None else f"{scales.dtype} of shape {scales.shape}"
-        wanted = f"{np.dtype(form.scale_type)} of shape {shape}"
-        yield f"{named} must be {wanted} for {form}, not {found}"
+        actual = "absent" if scales is None else f"{scales.dtype} of shape {scales.shape}"
+        expected = f"{np.dtype(form.scale_type)} of shape {shape}"
+        yield f"{named} must be {expected} for {form}, not {actual}"
         return
     wrong = (scales != form.nan_scale) & ((scales < low) | (scales > high))
     if wrong.any():
-        accepted = f"{low}..{high}, or {form.nan_scale} for NaN"
+        accepted = f"in {low}..{high}, or {form.nan_scale} for NaN"
         yield f"{named} must be {accepted}, not {int(scales[wrong][0])}"
     elif form.zero_is_none:
         finite = _nonzero(form.format, codes)
         count = int((finite & form.spread(scales == 0, codes.shape, axis)).sum())
         if count:
-            yield f"{named} must not be 0 where elements are not zero, as {count} are not"
+            yield (
+                f"{named} must not be 0 in a group with nonzero elements; {count} nonzero "
+                "elements have the scale 0"
+            )
 
 
 def _nonzero(kind: Format, codes: Array) -> Mask:

@@ -82,19 +82,19 @@ def survey(array: Floats, name: str, *, block: int, tensor_class: str = "x") -> 
 
 def survey_converted(array: Floats, result: Quantised) -> Survey:
     """Survey ``array`` as converted in ``result``."""
-    grouping = result.chosen.grouping
+    grouping = result.storage.grouping
     elements = array.size * len(result.copies)
-    turned = [array.T if copy.transposed else array for copy in result.copies]
+    oriented = [array.T if copy.transposed else array for copy in result.copies]
     rows, columns = deficits(result)
     return Survey(
-        format=result.chosen.format.name,
+        format=result.storage.format.name,
         grouping=str(grouping),
         copies=len(result.copies),
         counted=int(np.count_nonzero(counted_elements(array))),
         snr_db=noise(array, result),
         saturated=result.saturated / elements,
         underflowed=result.underflowed / elements,
-        spread=_bits([spread(each, grouping) for each in turned]),
+        spread=_bits([spread(each, grouping) for each in oriented]),
         row_deficit=_bits(rows),
         column_deficit=_bits(columns),
     )
@@ -133,10 +133,10 @@ def deficits(result: Quantised) -> tuple[list[Integers], list[Integers]]:
     rows: list[Integers] = []
     columns: list[Integers] = []
     for copy in result.copies:
-        along_rows = _below(copy, copy.row_max[:, None], result.chosen.format)
+        along_rows = _below(copy, copy.row_max[:, None], result.storage.format)
         (columns if copy.transposed else rows).append(along_rows)
         if copy.col_max.size:
-            columns.append(_below(copy, copy.col_max[None, :], result.chosen.format))
+            columns.append(_below(copy, copy.col_max[None, :], result.storage.format))
     return rows, columns
 
 
@@ -171,11 +171,11 @@ def _reduce(function: np.ufunc, values: Integers, grouping: Grouping, padding: i
     return function.reduce(tiles, axis=(1, 3))
 
 
-def element_range(chosen: Format) -> tuple[float, float]:
+def element_range(format: Format) -> tuple[float, float]:
     """Return the largest and the smallest positive element with a scale of 1 (a shared exponent of
     0), exactly."""
-    unit = 2.0 ** (chosen.top_exponent - chosen.precision + 1)
-    return chosen.max_significand * unit, unit * 2.0**-chosen.depth
+    unit = 2.0 ** (format.top_exponent - format.precision + 1)
+    return format.max_significand * unit, unit * 2.0**-format.depth
 
 
 def bits_per_element(name: str, block: int, tensor_class: str = "x") -> tuple[float, float]:
@@ -183,14 +183,14 @@ def bits_per_element(name: str, block: int, tensor_class: str = "x") -> tuple[fl
     return stored_bits(survey_numerics(name, block).tensor_class(tensor_class), block)
 
 
-def stored_bits(chosen: TensorClass, block: int) -> tuple[float, float]:
+def stored_bits(storage: TensorClass, block: int) -> tuple[float, float]:
     """Return the bits in memory of an element of a large tensor with its share of the exponents: in
     one copy, and in all copies.
 
     Every block has an exponent, however large the group. A vector has an exponent for each of its
     rows in a group of blocks of the memory image.
     """
-    vector = min(chosen.grouping.size, GROUP_BLOCKS * block)
-    sharing = vector if chosen.two_copies else block * block
-    bits = chosen.format.element_bits + 8 / sharing
-    return bits, bits * (1 + chosen.two_copies)
+    vector = min(storage.grouping.size, GROUP_BLOCKS * block)
+    sharing = vector if storage.two_copies else block * block
+    bits = storage.format.element_bits + 8 / sharing
+    return bits, bits * (1 + storage.two_copies)

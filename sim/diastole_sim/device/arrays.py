@@ -37,7 +37,7 @@ class RoundedWarning(UserWarning):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Taken:
+class Float32Array:
     """An array in float32. ``note`` describes the conversion of the elements; None if the array was
     float32."""
 
@@ -45,49 +45,53 @@ class Taken:
     note: str | None
 
 
-def as_float32(name: str, given: object) -> Taken:
+def as_float32(name: str, value: object) -> Float32Array:
     """Return numbers in float32. ``name`` appears in messages. ValueError unless the numbers are
     real.
 
     Warns if values are rounded, as the module's docstring says.
     """
-    found, kind = _read(name, given)
-    if found.dtype == np.float32 and "float32" in kind:
-        return Taken(array=cast(Floats, found), note=None)
+    array, kind = _read(name, value)
+    if array.dtype == np.float32 and "float32" in kind:
+        return Float32Array(array=cast(Floats, array), note=None)
     with np.errstate(over="ignore"):  # binary32 overflow gives Inf
-        narrow = found.astype(np.float32)
-    count = rounded(found, narrow)
-    if count and not isinstance(given, list | tuple):
-        text = f"{name} is rounded from {kind} to float32, which is what is quantised"
+        narrow = array.astype(np.float32)
+    count = count_rounded(array, narrow)
+    if count and not isinstance(value, list | tuple):
+        text = (
+            f"{name} is rounded from {kind} to float32, and {count} of {array.size} elements "
+            "change; pass float32 to avoid this warning"
+        )
         warnings.warn(text, RoundedWarning, stacklevel=_callers_level())
-    how = f"which rounded {count} of {found.size} elements" if count else "exactly"
-    return Taken(array=narrow, note=f"{name} was converted from {kind} to float32, {how}")
+    how = f"which rounded {count} of {array.size} elements" if count else "exactly"
+    return Float32Array(array=narrow, note=f"{name} was converted from {kind} to float32, {how}")
 
 
-def as_matrix(name: str, given: object) -> Taken:
+def as_matrix(name: str, value: object) -> Float32Array:
     """Return a matrix as :func:`as_float32` does. ValueError also unless the array has two axes,
     none empty."""
-    taken = as_float32(name, given)
-    if taken.array.ndim != 2 or 0 in taken.array.shape:
+    matrix = as_float32(name, value)
+    if matrix.array.ndim != 2 or 0 in matrix.array.shape:
         raise ValueError(
-            f"{name} must have two axes, none empty, not the shape {_shown(taken.array.shape)}"
+            f"{name} must be a matrix with at least one row and one column; the shape is "
+            f"{_shape_text(matrix.array.shape)}"
         )
-    return taken
+    return matrix
 
 
-def as_matrices(name: str, given: object) -> Taken:
+def as_matrices(name: str, value: object) -> Float32Array:
     """Return matrices as :func:`as_float32` does. ValueError also unless the array has two axes or
     more, none empty."""
-    taken = as_float32(name, given)
-    if taken.array.ndim < 2 or 0 in taken.array.shape:
+    matrices = as_float32(name, value)
+    if matrices.array.ndim < 2 or 0 in matrices.array.shape:
         raise ValueError(
-            f"{name} must have two axes, or more in a stack of matrices, none empty, "
-            f"not the shape {_shown(taken.array.shape)}"
+            f"{name} must be a matrix or a stack of matrices, and no axis may have the "
+            f"length 0; the shape is {_shape_text(matrices.array.shape)}"
         )
-    return taken
+    return matrices
 
 
-def rounded(wide: Array, narrow: Floats) -> int:
+def count_rounded(wide: Array, narrow: Floats) -> int:
     """Return how many numbers float32 cannot represent. ``narrow``: ``wide`` converted to
     float32."""
     kind = wide.dtype.kind
@@ -100,36 +104,37 @@ def rounded(wide: Array, narrow: Floats) -> int:
     return 0
 
 
-def _read(name: str, given: object) -> tuple[Array, str]:
+def _read(name: str, value: object) -> tuple[Array, str]:
     """Return real numbers as a numpy array, and the name of the original type."""
-    if isinstance(given, np.ma.MaskedArray):  # the mask would be lost
-        raise ValueError(f"{name} must hold real numbers, not masked ones")
-    if given is None:
+    if isinstance(value, np.ma.MaskedArray):  # the mask would be lost
+        raise ValueError(f"{name} must hold real numbers, not masked elements")
+    if value is None:
         raise ValueError(f"{name} must hold real numbers, not None")
     try:
-        found = _to_numpy(given)
+        array = _to_numpy(value)
     except MemoryError:
         raise
     except Exception as error:  # a foreign package may raise any exception
-        what = type(given).__name__
+        what = type(value).__name__
         raise ValueError(
-            f"{name} must be an array of real numbers; this {what} cannot be read as one: {error}"
+            f"{name} must be an array of real numbers; this {what} cannot be read as an "
+            f"array: {error}"
         ) from error
     # Number types from outside numpy, such as bfloat16, have the kind V, as records have.
-    foreign = found.dtype.kind == "V" and not issubclass(found.dtype.type, np.void)
-    if isinstance(found, np.ma.MaskedArray) or not (foreign or found.dtype.kind in "fiub"):
-        raise ValueError(f"{name} must hold real numbers, not {_held(found)}")
-    return found, str(getattr(given, "dtype", found.dtype))
+    foreign = array.dtype.kind == "V" and not issubclass(array.dtype.type, np.void)
+    if isinstance(array, np.ma.MaskedArray) or not (foreign or array.dtype.kind in "fiub"):
+        raise ValueError(f"{name} must hold real numbers, not {_elements_text(array)}")
+    return array, str(getattr(value, "dtype", array.dtype))
 
 
-def _to_numpy(given: Any) -> Array:
-    if isinstance(given, np.ndarray):
-        return cast(Array, given)
-    if hasattr(given, "detach") and hasattr(given, "cpu"):
-        return _from_torch(given.detach().cpu())
-    if hasattr(given, "__dlpack__") and not hasattr(given, "__array__"):
-        return cast(Array, np.from_dlpack(given))
-    return np.asarray(given)
+def _to_numpy(value: Any) -> Array:
+    if isinstance(value, np.ndarray):
+        return cast(Array, value)
+    if hasattr(value, "detach") and hasattr(value, "cpu"):
+        return _from_torch(value.detach().cpu())
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        return cast(Array, np.from_dlpack(value))
+    return np.asarray(value)
 
 
 def _from_torch(tensor: Any) -> Array:
@@ -141,16 +146,16 @@ def _from_torch(tensor: Any) -> Array:
         return np.asarray(tensor.float().numpy())
 
 
-def _held(found: Array) -> str:
-    if isinstance(found, np.ma.MaskedArray):
+def _elements_text(array: Array) -> str:
+    if isinstance(array, np.ma.MaskedArray):
         return "masked ones"
-    if found.dtype.kind != "O":
-        return str(found.dtype)
-    types = sorted({type(element).__name__ for element in found.flat})
+    if array.dtype.kind != "O":
+        return str(array.dtype)
+    types = sorted({type(element).__name__ for element in array.flat})
     return f"objects ({', '.join(types)})"
 
 
-def _shown(shape: tuple[int, ...]) -> str:
+def _shape_text(shape: tuple[int, ...]) -> str:
     return " x ".join(str(side) for side in shape) or "()"
 
 

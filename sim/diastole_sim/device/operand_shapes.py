@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from diastole_sim.device.interface import Floats
+from diastole_sim.spec.formats import Format
 from diastole_sim.spec.numerics import Numerics, TensorClass
 from diastole_sim.spec.operations import OPERANDS, MatrixProduct
 
@@ -19,25 +20,36 @@ def require_matrix(array: Floats) -> None:
         raise ValueError(f"a tensor must be a float32 array, not {what}")
     if array.ndim != 2 or 0 in array.shape:
         shape = " x ".join(str(side) for side in array.shape)
-        raise ValueError(f"a tensor must have two axes, none empty, not the shape {shape or '()'}")
-
-
-def require_storage(
-    what: str, chosen: TensorClass, block: int, own: TensorClass, side: int
-) -> None:
-    """Raise ValueError unless the storage of a tensor is the storage of a device with the class
-    ``own`` and blocks of ``side``. ``what``: description of the tensor for the message."""
-    if (chosen, block) != (own, side):
         raise ValueError(
-            f"{what} is {_stored(chosen, block)}; this device has {_stored(own, side)}"
+            "a tensor must be a matrix with at least one row and one column; the shape is "
+            f"{shape or '()'}"
         )
 
 
-def _stored(chosen: TensorClass, block: int) -> str:
+def require_storage(
+    name: str, storage: TensorClass, block: int, device_storage: TensorClass, device_block: int
+) -> None:
+    """Raise ValueError unless the storage of a tensor is the storage of a device with the class
+    ``device_storage`` and blocks of ``device_block``. ``name``: description of the tensor for the
+    message."""
+    if (storage, block) != (device_storage, device_block):
+        raise ValueError(
+            f"{name} is stored as {_stored(storage, block)}, but "
+            f"this device stores "
+            f"{_stored(device_storage, device_block)}"
+        )
+
+
+def _stored(storage: TensorClass, block: int) -> str:
     return (
-        f"{chosen.format.name} in groups of {chosen.grouping} and blocks of {block} "
-        f"({chosen.rounding}, {chosen.scale}, {chosen.overflow})"
+        f"{_named(storage.format)} in groups of {storage.grouping} and blocks of {block} "
+        f"({storage.rounding}, {storage.scale}, {storage.overflow})"
     )
+
+
+def _named(kind: Format) -> str:
+    """Return the name of a format, with the width where the format has several widths."""
+    return f"{kind.name} of {kind.fraction_bits} bits" if kind.planes else kind.name
 
 
 def sizes_of(shapes: Mapping[str, tuple[int, int]]) -> dict[str, int]:
@@ -47,18 +59,19 @@ def sizes_of(shapes: Mapping[str, tuple[int, int]]) -> dict[str, int]:
     ValueError if two operands do not agree.
     """
     sizes: dict[str, int] = {}
-    said: dict[str, str] = {}
+    names: dict[str, str] = {}
     for tensor in OPERANDS:
         if tensor.name not in shapes:
             continue
         axes = zip(tensor.axes, shapes[tensor.name], ("rows", "columns"), strict=True)
         for axis, length, where in axes:
-            what = f"the {where} of {tensor.name}"
+            what = f"the number of {where} of {tensor.name}"
             if sizes.setdefault(axis, length) != length:
                 raise ValueError(
-                    f"{said[axis]} are {sizes[axis]}, but {what} are {length}; they must be equal"
+                    f"{names[axis]} is {sizes[axis]}, but {what} is {length}; the two "
+                    "numbers must be equal"
                 )
-            said.setdefault(axis, what)
+            names.setdefault(axis, what)
     return sizes
 
 
@@ -70,7 +83,8 @@ def require_contractions(
         length = sizes[product.contraction]
         if length > numerics.max_contraction:
             raise ValueError(
-                f"the contraction has {length} elements, more than the "
-                f"{numerics.max_contraction} that a headroom of {numerics.headroom} bits allows "
-                f"(2^{numerics.headroom} blocks of {numerics.block})"
+                f"the contraction has {length} elements, but a headroom of "
+                f"{numerics.headroom} allows at most {numerics.max_contraction} "
+                f"(2^{numerics.headroom} blocks of {numerics.block}); raise "
+                "accumulator.headroom"
             )

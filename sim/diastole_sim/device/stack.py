@@ -9,7 +9,7 @@ import numpy as np
 
 from diastole_sim.device.interface import CommandCounters, ConvertedTensor, Floats
 
-Own = TypeVar("Own", bound=ConvertedTensor, covariant=True)
+Tensor = TypeVar("Tensor", bound=ConvertedTensor, covariant=True)
 """Type of a converted matrix of a device."""
 
 Leading = tuple[int, ...]
@@ -17,14 +17,14 @@ Leading = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Stack(Generic[Own]):
+class Stack(Generic[Tensor]):
     """Converted matrices of one class; a :class:`diastole_sim.device.interface.ConvertedTensor`.
 
     ``leading``: axes in front of rows and columns. ``tensors``: the matrices, row by row.
     """
 
     leading: Leading
-    tensors: tuple[Own, ...]
+    tensors: tuple[Tensor, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -80,23 +80,23 @@ def broadcast(leading: Mapping[str, Leading]) -> Leading:
     try:
         return np.broadcast_shapes(*leading.values())
     except ValueError:
-        said = ", ".join(f"{axes or '()'} of {name}" for name, axes in leading.items())
+        shapes = ", ".join(f"{axes or '()'} of {name}" for name, axes in leading.items())
         raise ValueError(
-            f"the axes in front of rows and columns must broadcast as those of numpy.matmul do; "
-            f"they are {said}"
+            "the axes in front of rows and columns must broadcast as in numpy.matmul, but "
+            f"the axes in front are {shapes}"
         ) from None
 
 
-def uses(own: Leading, whole: Leading) -> tuple[list[int], list[int]]:
-    """Return two lists for an operand with the axes ``own``. The first list has, for every product
-    of the stack ``whole``, the number of the operand's matrix. The second list has, for every
-    matrix, the first product that takes the matrix."""
-    numbers = np.broadcast_to(np.arange(math.prod(own)).reshape(own), whole).ravel()
+def uses(leading: Leading, whole: Leading) -> tuple[list[int], list[int]]:
+    """Return two lists for an operand with the axes ``leading``. The first list has, for every
+    product of the stack ``whole``, the number of the operand's matrix. The second list has, for
+    every matrix, the first product that takes the matrix."""
+    numbers = np.broadcast_to(np.arange(math.prod(leading)).reshape(leading), whole).ravel()
     _, first = np.unique(numbers, return_index=True)
     return numbers.tolist(), first.tolist()
 
 
-def added(counters: Iterable[CommandCounters | None]) -> CommandCounters | None:
+def sum_counters(counters: Iterable[CommandCounters | None]) -> CommandCounters | None:
     """Return the sums of the counters of several commands; None without a clock."""
     each = [one for one in counters if one is not None]
     if not each:

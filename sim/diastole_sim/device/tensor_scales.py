@@ -14,17 +14,17 @@ class Magnitudes:
     def __init__(self, step: int, history: int):
         self.step, self.history = step, history
         self.largest = 0
-        self.before: deque[int] = deque([0], maxlen=history)
+        self.earlier: deque[int] = deque([0], maxlen=history)
 
     def steps_before(self, step: int) -> list[int]:
         """Return the largest magnitude of every step before ``step``."""
         ended = [] if step == self.step else [self.largest]
-        return [*self.before, *ended][-self.history :]
+        return [*self.earlier, *ended][-self.history :]
 
     def note(self, step: int, amax: int) -> None:
         """Record the largest magnitude ``amax`` of a tensor converted in ``step``."""
         if step != self.step:
-            self.before.append(self.largest)
+            self.earlier.append(self.largest)
             self.step, self.largest = step, 0
         self.largest = max(self.largest, amax)
 
@@ -42,28 +42,31 @@ class TensorScales:
         self.numerics = numerics
         self._magnitudes: dict[tuple[str, int], Magnitudes] = {}
 
-    def choose(self, asked: Conversion) -> int | None:
+    def choose(self, request: Conversion) -> int | None:
         """Return the exponent of the scale to convert with, None to measure the scale. ValueError
         if the caller gives a scale for a class or a source that accepts none."""
-        tensor_class, given = asked.tensor_class, asked.scale
-        chosen, source = self.numerics.tensor_class(tensor_class), self.numerics.source
-        if given is not None and not (source == "given" and chosen.has_tensor_scale):
+        tensor_class, scale = request.tensor_class, request.scale
+        storage, source = self.numerics.tensor_class(tensor_class), self.numerics.source
+        if scale is not None and not (source == "given" and storage.has_tensor_scale):
             raise ValueError(
-                f"scale must be absent: a {tensor_class} tensor has no scale that is given "
-                f"({chosen.format.name} in {chosen.grouping}, scale.source = {source})"
+                "scale must be left out: this device takes no scale from the caller for "
+                f"class {tensor_class} (format {storage.format.name}, block "
+                f"{storage.grouping}, scale.source = {source})"
             )
-        if not chosen.has_tensor_scale or source == "current":
+        if not storage.has_tensor_scale or source == "current":
             return None
         if source == "given":
-            return amax_exponent(0, chosen) if given is None else given
-        kept = self._magnitudes.get((tensor_class, asked.tag))
-        if kept is None:
+            return amax_exponent(0, storage) if scale is None else scale
+        magnitudes = self._magnitudes.get((tensor_class, request.tag))
+        if magnitudes is None:
             return None
-        return delayed_exponent(kept.steps_before(asked.step), chosen, self.numerics.margin)
+        return delayed_exponent(
+            magnitudes.steps_before(request.step), storage, self.numerics.margin
+        )
 
-    def remember(self, asked: Conversion, amax: int) -> None:
+    def remember(self, request: Conversion, amax: int) -> None:
         """Record ``amax``, the largest finite magnitude of a converted tensor as binary32 bits."""
         if self.numerics.source == "delayed":
-            made = Magnitudes(asked.step, self.numerics.history)
-            key = asked.tensor_class, asked.tag
-            self._magnitudes.setdefault(key, made).note(asked.step, amax)
+            made = Magnitudes(request.step, self.numerics.history)
+            key = request.tensor_class, request.tag
+            self._magnitudes.setdefault(key, made).note(request.step, amax)

@@ -25,19 +25,19 @@ from diastole_sim.spec.stream_table import (
 @dataclass(frozen=True, kw_only=True)
 class Area:
     """Area of ``count`` runs of ``length`` bytes of memory. The first run begins at ``first``, and
-    runs begin ``pitch`` bytes apart. With ``which`` the area is one run of entries of the table
-    ``which`` instead."""
+    runs begin ``pitch`` bytes apart. With ``table`` the area is one run of entries of the table
+    ``table`` instead."""
 
     name: str
     first: int
     length: int
     count: int = 1
     pitch: int = 0
-    which: VectorTable | None = None
+    table: VectorTable | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Setting:
+class MachineView:
     """Everything besides the command that its areas depend on: the machine, the tables before the
     command, and the step."""
 
@@ -47,72 +47,74 @@ class Setting:
     step: int
 
 
-def written(command: Command, setting: Setting) -> list[Area]:
+def written_areas(command: Command, view: MachineView) -> list[Area]:
     """Return all areas that a command may write, without registers. The areas include no byte of
     memory that the command may not write. A program that writes only in some blocks may leave parts
     of an area unchanged."""
     opcode = Opcode(command.opcode)
     if opcode == Opcode.CONVERT:
-        return list(_of_convert(command, setting))
+        return list(_conversion_areas(command, view))
     if opcode in PRODUCTS:
-        return list(_of_product(command, setting))
+        return list(_product_areas(command, view))
     if opcode in CHAINS:
-        return list(_of_chain(command, setting))
+        return list(_chain_areas(command, view))
     if opcode == Opcode.LOAD:
-        which = VectorTable(command.which)
+        table = VectorTable(command.which)
         first, length = command.first, command.count
-        return [Area(name=which.name.lower(), first=first, length=length, which=which)]
+        return [Area(name=table.name.lower(), first=first, length=length, table=table)]
     if opcode == Opcode.STORE:
-        which = VectorTable(command.which)
-        length = 4 * entry_words(which, setting.limits.block) * command.count
-        first = command.address_x + setting.step * command.advance
-        return [Area(name=f"stored {which.name.lower()}", first=first, length=length)]
+        table = VectorTable(command.which)
+        length = 4 * entry_words(table, view.limits.block) * command.count
+        first = command.address_x + view.step * command.advance
+        return [Area(name=f"stored {table.name.lower()}", first=first, length=length)]
     return []
 
 
-def _of_convert(command: Command, setting: Setting) -> Iterator[Area]:
+def _conversion_areas(command: Command, view: MachineView) -> Iterator[Area]:
     name = CLASS_NAMES[command.class_x]
-    planes = setting.images.numerics.tensor_class(name).format.planes
+    planes = view.images.numerics.tensor_class(name).format.planes
     width = PLANE_BITS * (command.width + 1) if planes else None
     if command.by_slot:
-        width = _next_width(command.slot, setting)
+        width = _next_width(command.slot, view)
     addresses = command.address_w, command.address_dy
-    yield from _of_image(name, (command.m, command.n), width, addresses, setting)
-    yield from _of_slot(command.slot, command, setting)
+    yield from _image_areas(name, (command.m, command.n), width, addresses, view)
+    yield from _slot_areas(command.slot, command, view)
 
 
-def _of_image(
+def _image_areas(
     name: str,
     shape: tuple[int, int],
     width: int | None,
     addresses: tuple[int, int],
-    setting: Setting,
+    view: MachineView,
 ) -> Iterator[Area]:
-    sizes = setting.images.sizes(name, shape, width)
+    sizes = view.images.sizes(name, shape, width)
     for number, length in enumerate(sizes):
         copy = f", copy {number}" if len(sizes) > 1 else ""
         yield Area(name=f"image {name}{copy}", first=addresses[number], length=length)
 
 
-def _next_width(slot_plus_1: int, setting: Setting) -> int:
+def _next_width(slot_plus_1: int, view: MachineView) -> int:
     """Return the bits of a magnitude for a slot's next tensor."""
-    return PLANE_BITS * (1 + setting.tables.next(slot_plus_1 - 1))
+    return PLANE_BITS * (1 + view.tables.next_planes(slot_plus_1 - 1))
 
 
-def _of_slot(slot_plus_1: int, of: Command | Descriptor, setting: Setting) -> Iterator[Area]:
+def _slot_areas(
+    slot_plus_1: int, writer: Command | Descriptor, view: MachineView
+) -> Iterator[Area]:
     first = slot_plus_1 - 1
     if slot_plus_1:
-        words = setting.limits.slot_words
-        yield Area(name="amax", first=first * words, length=words, which=VectorTable.AMAX)
-    if of.by_slot or of.decides:
-        yield Area(name="widths", first=first, length=1, which=VectorTable.WIDTHS)
+        words = view.limits.slot_words
+        yield Area(name="amax", first=first * words, length=words, table=VectorTable.AMAX)
+    if writer.by_slot or writer.decides:
+        yield Area(name="widths", first=first, length=1, table=VectorTable.WIDTHS)
 
 
-def _of_product(command: Command, setting: Setting) -> Iterator[Area]:
+def _product_areas(command: Command, view: MachineView) -> Iterator[Area]:
     operation = PRODUCTS[Opcode(command.opcode)]
     for result, address in zip(operation.results, operation.result_fields, strict=True):
         rows, cols = (getattr(command, axis) for axis in result.axes)
-        layout = FloatLayout(rows=rows, cols=cols, data_width=setting.limits.data_width)
+        layout = FloatLayout(rows=rows, cols=cols, data_width=view.limits.data_width)
         yield Area(
             name=result.name,
             first=getattr(command, address),
@@ -122,30 +124,30 @@ def _of_product(command: Command, setting: Setting) -> Iterator[Area]:
         )
 
 
-def _of_chain(command: Command, setting: Setting) -> Iterator[Area]:
-    first, tables = command.program, setting.tables
+def _chain_areas(command: Command, view: MachineView) -> Iterator[Area]:
+    first, tables = command.program, view.tables
     program = tables.instructions[first : first + command.program_length]
-    walk = walk_of(command, setting.limits.block)
+    walk = walk_of(command, view.limits.block)
     for number in named_streams(program)[1]:
         stream = tables.descriptors[command.streams + INPUTS + number]
         name = f"output {number}, {Kind(stream.kind).name.lower()}"
         if stream.kind == Kind.IMAGE:
             shape = walk.rows, walk.cols
             addresses = stream.address, stream.address + stream.offset
-            width = _next_width(stream.aux, setting) if stream.by_slot else None
+            width = _next_width(stream.aux, view) if stream.by_slot else None
             name = CLASS_NAMES[stream.tensor_class]
-            yield from _of_image(name, shape, width, addresses, setting)
-            yield from _of_slot(stream.aux, stream, setting)
+            yield from _image_areas(name, shape, width, addresses, view)
+            yield from _slot_areas(stream.aux, stream, view)
         elif stream.kind == Kind.PANEL:
             length = panel_vectors(stream, walk) - stream.address
-            yield Area(name=name, first=stream.address, length=length, which=VectorTable.PANEL)
+            yield Area(name=name, first=stream.address, length=length, table=VectorTable.PANEL)
         elif stream.kind == Kind.CONSTANT:
-            yield Area(name=name, first=stream.address, length=1, which=VectorTable.CONSTANTS)
+            yield Area(name=name, first=stream.address, length=1, table=VectorTable.CONSTANTS)
         else:
-            yield _of_stream(name, stream, walk, setting.step)
+            yield _stream_areas(name, stream, walk, view.step)
 
 
-def _of_stream(name: str, stream: Descriptor, walk: Walk, step: int) -> Area:
+def _stream_areas(name: str, stream: Descriptor, walk: Walk, step: int) -> Area:
     """Return the area of an output stream in memory."""
     count, length = walk.rows, 0
     if stream.kind in (Kind.ROW, Kind.COLUMN):

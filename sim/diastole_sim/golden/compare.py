@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from diastole_sim.device.interface import ConvertedTensor, ProductResult
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.copies import Copy
-from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.operations import OPERAND_BY_CLASS
 
 REPORTS = ("nan", "inf", "saturated", "underflowed")
 """Values that every device reports of a converted tensor."""
@@ -52,23 +52,23 @@ class Mismatch:
         step = "" if self.step is None else f" step {self.step},"
         return (
             f"first mismatch: tensor {self.tensor},{step} index {list(self.index)}: "
-            f"{_shown(self.got)}, expected {_shown(self.expected)}"
+            f"{_value_text(self.got)}, expected {_value_text(self.expected)}"
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportMismatch:
-    """Reported value that differs. ``of``: tensor or operation of the report."""
+    """Reported value that differs. ``subject``: tensor or operation of the report."""
 
     report: str
-    of: str
+    subject: str
     step: int | None
     got: object
     expected: object
 
     def __str__(self) -> str:
         step = "" if self.step is None else f" in step {self.step}"
-        return f"{self.report} of {self.of}{step} is {self.got}, expected {self.expected}"
+        return f"{self.report} of {self.subject}{step} is {self.got}, expected {self.expected}"
 
 
 class GoldenComparison:
@@ -105,9 +105,9 @@ class GoldenComparison:
             reports += ("improvement",) * (expected.improvement is not None)  # format fast
             self._copies(name, got, expected, step)
         else:
-            wanted = expected.copy_values()
+            expected_values = expected.copy_values()
             for axis, values in got.copy_values().items():
-                self.array(copy_name(name, axis), values, wanted[axis], step)
+                self.array(copy_name(name, axis), values, expected_values[axis], step)
         for report in reports:
             self.report(report, name, getattr(got, report), getattr(expected, report), step)
 
@@ -128,15 +128,17 @@ class GoldenComparison:
         self.report("overflow", of, got.overflow, expected.overflow, step)
 
     def _copies(self, name: str, got: Quantised, expected: Quantised, step: int | None) -> None:
-        axes = OPERAND_OF[got.tensor_class].copy_names if len(got.copies) > 1 else ("",)
-        for number, (axis, copy, wanted) in enumerate(
+        axes = OPERAND_BY_CLASS[got.tensor_class].copy_names if len(got.copies) > 1 else ("",)
+        for number, (axis, copy, expected_copy) in enumerate(
             zip(axes, got.copies, expected.copies, strict=True)
         ):
             called = copy_name(name, axis)
             wrong = self.array(called, got.values(number), expected.values(number), step)
-            self._codes(called, copy, wanted, wrong, step)
+            self._codes(called, copy, expected_copy, wrong, step)
             for part in STORED_BYTES:
-                self.array(f"{called}.{part}", getattr(copy, part), getattr(wanted, part), step)
+                self.array(
+                    f"{called}.{part}", getattr(copy, part), getattr(expected_copy, part), step
+                )
 
     def _codes(
         self, name: str, got: Copy, expected: Copy, wrong: NDArray[np.bool_], step: int | None
@@ -175,14 +177,18 @@ class GoldenComparison:
                 tensor=name, step=step, index=index, got=got[index], expected=expected[index]
             )
 
-    def report(self, report: str, of: str, got: object, expected: object, step: int | None) -> None:
+    def report(
+        self, report: str, subject: str, got: object, expected: object, step: int | None
+    ) -> None:
         """Compare a reported value."""
         self.compared += 1
         if got == expected:
             return
         self.mismatches += 1
-        mismatch = ReportMismatch(report=report, of=of, step=step, got=got, expected=expected)
-        self._reports.setdefault((report, of), mismatch)
+        mismatch = ReportMismatch(
+            report=report, subject=subject, step=step, got=got, expected=expected
+        )
+        self._reports.setdefault((report, subject), mismatch)
         self.first = self.first or mismatch
 
 
@@ -191,7 +197,7 @@ def copy_name(name: str, axis: str) -> str:
     return f"{name}_q" + (axis and f"_{axis}")
 
 
-def _shown(value: np.generic) -> str:
+def _value_text(value: np.generic) -> str:
     if value.dtype != np.float32:
         return str(value)
     return f"{value!s} ({int(value.view(np.uint32)):#010x})"

@@ -23,7 +23,7 @@ from diastole_sim.golden.improvement import Improvement, improvements
 from diastole_sim.golden.partition import nonzeros
 from diastole_sim.golden.random import DrawKey
 from diastole_sim.spec.numerics import Numerics, TensorClass
-from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.operations import OPERAND_BY_CLASS
 from diastole_sim.spec.require import require_int
 from diastole_sim.spec.rounding import is_stochastic
 from diastole_sim.spec.scales import amax_exponent
@@ -51,7 +51,7 @@ class Quantised:
 
     shape: tuple[int, int]
     tensor_class: str
-    chosen: TensorClass
+    storage: TensorClass
     block: int
     copies: tuple[Copy, ...]
     tensor_exponent: int | None
@@ -65,7 +65,7 @@ class Quantised:
     @property
     def width(self) -> int | None:
         """Bits of a magnitude that were chosen for the tensor in the format ``fast``, else None."""
-        return self.chosen.format.fraction_bits if self.chosen.format.planes else None
+        return self.storage.format.fraction_bits if self.storage.format.planes else None
 
     @property
     def stored(self) -> int:
@@ -80,17 +80,17 @@ class Quantised:
         """Return the numbers of a copy in the tensor's own orientation; see
         ``copies.copy_values``."""
         stored = self.copies[copy]
-        values = copy_values(stored, self.chosen, self.block, self.tensor_exponent)
+        values = copy_values(stored, self.storage, self.block, self.tensor_exponent)
         return np.ascontiguousarray(values.T) if stored.transposed else values
 
     def copy_values(self) -> dict[str, Floats]:
         """Return :meth:`values` of every copy, by the axis of the copy's groups. The key is ``""``
         if only one copy exists."""
-        names = OPERAND_OF[self.tensor_class].copy_names if len(self.copies) > 1 else ("",)
+        names = OPERAND_BY_CLASS[self.tensor_class].copy_names if len(self.copies) > 1 else ("",)
         return {name: self.values(number) for number, name in enumerate(names)}
 
 
-def quantise(array: Floats, asked: Conversion, numerics: Numerics, *, seed: int) -> Quantised:
+def quantise(array: Floats, request: Conversion, numerics: Numerics, *, seed: int) -> Quantised:
     """Convert a float32 array of at least 1 x 1 elements as the class specifies.
 
     A group's exponent follows from the group's largest finite magnitude by the rule of the class,
@@ -109,46 +109,46 @@ def quantise(array: Floats, asked: Conversion, numerics: Numerics, *, seed: int)
     other array, and if ``scale`` or ``width`` is out of range or does not belong to the class.
     """
     require_matrix(array)
-    (converted,) = quantise_stack(array[None], (asked,), numerics, seed=seed)
+    (converted,) = quantise_stack(array[None], (request,), numerics, seed=seed)
     return converted
 
 
 def quantise_stack(
-    arrays: Floats, asked: Sequence[Conversion], numerics: Numerics, *, seed: int
+    arrays: Floats, requests: Sequence[Conversion], numerics: Numerics, *, seed: int
 ) -> list[Quantised]:
     """Convert every matrix of ``arrays`` (count, rows, columns) as :func:`quantise` does.
-    ``asked``: one request per matrix. The requests differ in tags, and in scales if the class has
-    tensor scales."""
-    first = asked[0]
+    ``requests``: one request per matrix. The requests differ in tags, and in scales if the class
+    has tensor scales."""
+    first = requests[0]
     tensor_class = first.tensor_class
-    chosen = numerics.converted_class(tensor_class, first.width)
+    storage = numerics.converted_class(tensor_class, first.width)
     fields = Fields.of(arrays)
     _, rows, columns = arrays.shape
     amax: list[int] = fields.finite.max(axis=(1, 2)).tolist()
     exponents = [
-        _tensor_exponent(chosen, largest, each.scale)
-        for largest, each in zip(amax, asked, strict=True)
+        _tensor_exponent(storage, largest, each.scale)
+        for largest, each in zip(amax, requests, strict=True)
     ]
     of_tensors = None if None in exponents else np.array(exponents)[:, None, None]
-    key = DrawKey(seed=seed, tags=tuple(each.tag for each in asked), step=first.step)
+    key = DrawKey(seed=seed, tags=tuple(each.tag for each in requests), step=first.step)
     done: list[tuple[Copy, Counts]] = []
-    for transposed in (False, True)[: 1 + chosen.two_copies]:
+    for transposed in (False, True)[: 1 + storage.two_copies]:
         draws: NDArray[np.int32] = np.zeros((1, 1, 1), dtype=np.int32)
-        if is_stochastic(chosen.rounding):
+        if is_stochastic(storage.rounding):
             draws = element_draws(fields.finite, numerics, replace(key, second=transposed))
         done.append(convert_copy(fields, draws, numerics, first, of_tensors, transposed))
-    improved = improvements(fields, numerics, tensor_class) if chosen.format.planes else None
+    improved = improvements(fields, numerics, tensor_class) if storage.format.planes else None
     saturated = np.sum([counts.saturated for _, counts in done], axis=0)
     nan, inf = (nonzeros(special) != 0 for special in (fields.nan, fields.inf))
     if numerics.flags_overflow(tensor_class):
-        nan |= (saturated != 0) & (chosen.format.specials == "nan")
-        inf |= (saturated != 0) & (chosen.format.specials == "ieee")
+        nan |= (saturated != 0) & (storage.format.specials == "nan")
+        inf |= (saturated != 0) & (storage.format.specials == "ieee")
     underflowed = np.sum([counts.underflowed for _, counts in done], axis=0).tolist()
     return [
         Quantised(
             shape=(rows, columns),
             tensor_class=tensor_class,
-            chosen=chosen,
+            storage=storage,
             block=numerics.block,
             copies=tuple(copy.matrix(index) for copy, _ in done),
             tensor_exponent=exponents[index],
@@ -159,16 +159,19 @@ def quantise_stack(
             underflowed=underflowed[index],
             improvement=improved[index] if improved else None,
         )
-        for index in range(len(asked))
+        for index in range(len(requests))
     ]
 
 
-def _tensor_exponent(chosen: TensorClass, amax: int, given: int | None) -> int | None:
-    if not chosen.has_tensor_scale:
-        if given is not None:
-            name, grouping = chosen.format.name, chosen.grouping
-            raise ValueError(f"scale must be absent: {name} in groups {grouping} has no tensor's")
+def _tensor_exponent(storage: TensorClass, amax: int, exponent: int | None) -> int | None:
+    if not storage.has_tensor_scale:
+        if exponent is not None:
+            name, grouping = storage.format.name, storage.grouping
+            raise ValueError(
+                f"scale must be left out: {name} in groups {grouping} has no scale of the "
+                "whole tensor"
+            )
         return None
-    if given is None:
-        return amax_exponent(amax, chosen)
-    return require_int("scale", given, *chosen.format.tensor_exponents)
+    if exponent is None:
+        return amax_exponent(amax, storage)
+    return require_int("scale", exponent, *storage.format.tensor_exponents)

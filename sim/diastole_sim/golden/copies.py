@@ -23,8 +23,8 @@ from diastole_sim.golden.magnitudes import (
     is_negative,
     smallest_depth,
 )
-from diastole_sim.golden.partition import Partition, nonzeros, turned
-from diastole_sim.golden.two_scales import takes_four
+from diastole_sim.golden.partition import Partition, nonzeros, transpose
+from diastole_sim.golden.two_scales import prefers_four
 from diastole_sim.spec.formats import (
     BINARY32_SIGNIFICAND_BITS,
     EXPONENT_BIAS,
@@ -154,42 +154,44 @@ def convert_copy(
     fields: Fields,
     draws: Integers,
     numerics: Numerics,
-    asked: Conversion,
+    request: Conversion,
     tensor_exponent: int | Integers | None,
     transposed: bool,
 ) -> tuple[Copy, Counts]:
     """Convert a tensor, or its transpose; see :func:`diastole_sim.golden.convert.quantise`.
 
     ``fields``, ``draws``: arrays of the untransposed tensor, without padding; ``draws`` may be a
-    single 0. ``tensor_exponent``: exponent that replaces the scale in ``asked``; in a stack every
+    single 0. ``tensor_exponent``: exponent that replaces the scale in ``request``; in a stack every
     matrix may have its own, (..., 1, 1).
     """
-    tensor_class, block = asked.tensor_class, numerics.block
-    chosen = numerics.converted_class(tensor_class, asked.width)
-    partition = Partition.groups(chosen.grouping, block)
+    tensor_class, block = request.tensor_class, numerics.block
+    storage = numerics.converted_class(tensor_class, request.width)
+    partition = Partition.groups(storage.grouping, block)
     if transposed:
-        fields, draws = fields.each(turned), turned(draws)
+        fields, draws = fields.each(transpose), transpose(draws)
     rows, columns = fields.finite.shape[-2:]
     padding = (-rows % max(partition.rows, block), -columns % max(partition.columns, block))
     fields = fields.each(lambda elements: _pad(elements, padding))
-    if is_stochastic(chosen.rounding):
+    if is_stochastic(storage.rounding):
         draws = _pad(draws, padding)
 
     # Measure, round and fold the groups, with padding up to whole groups.
-    groups = _measure(fields, partition, chosen, tensor_exponent, numerics.special)
-    code = _round(fields, groups, chosen, draws, numerics.random_bits)
+    groups = _measure(fields, partition, storage, tensor_exponent, numerics.special)
+    code = _round(fields, groups, storage, draws, numerics.random_bits)
     limit = numerics.overflow_code(tensor_class)
-    code, negative, counts = _settle(code, fields, groups, chosen.format, numerics.special, limit)
+    code, negative, counts = _replace_specials(
+        code, fields, groups, storage.format, numerics.special, limit
+    )
     stored, by = groups.stored, np.zeros_like(groups.stored)
     if numerics.folds(tensor_class):
-        code, stored, by = _fold(code, fields, stored, partition, chosen.format)
-    stored = np.where(groups.poisoned, chosen.format.nan_byte, stored)
+        code, stored, by = _fold(code, fields, stored, partition, storage.format)
+    stored = np.where(groups.poisoned, storage.format.nan_byte, stored)
 
     # Cut the padding down to whole blocks.
     high, wide = (-(-side // block) * block for side in (rows, columns))
-    elements = _signed(code[..., :high, :wide], negative[..., :high, :wide], chosen.format)
-    exponents = _per_cell(stored, chosen, block, (high, wide))
-    row_max, col_max = _maxima(exponents, chosen)
+    elements = _signed(code[..., :high, :wide], negative[..., :high, :wide], storage.format)
+    exponents = _per_cell(stored, storage, block, (high, wide))
+    row_max, col_max = _maxima(exponents, storage)
     copy = Copy(
         transposed=transposed,
         shape=(rows, columns),
@@ -197,19 +199,21 @@ def convert_copy(
         exponents=exponents,
         row_max=row_max,
         col_max=col_max,
-        folds=_per_cell(by, chosen, block, (high, wide)),
+        folds=_per_cell(by, storage, block, (high, wide)),
     )
     return copy, counts
 
 
-def copy_values(copy: Copy, chosen: TensorClass, block: int, tensor_exponent: int | None) -> Floats:
+def copy_values(
+    copy: Copy, storage: TensorClass, block: int, tensor_exponent: int | None
+) -> Floats:
     """Return the stored numbers in the orientation of the copy, without padding.
 
     Every number is exact in float32 (some are subnormals), except numbers of NVFP4 from 2^128 on,
     which are Inf. Codes of Inf and NaN become Inf and NaN. Every element of a group that is not a
     number is NaN.
     """
-    kind, cells = chosen.format, Partition.cells(chosen.grouping, block)
+    kind, cells = storage.format, Partition.cells(storage.grouping, block)
     rows, columns = copy.shape
     codes = copy.codes[:rows, :columns]
     e, significand = stored_parts(copy.exponents, kind, tensor_exponent)
@@ -228,32 +232,32 @@ def copy_values(copy: Copy, chosen: TensorClass, block: int, tensor_exponent: in
 def _measure(
     fields: Fields,
     partition: Partition,
-    chosen: TensorClass,
+    storage: TensorClass,
     tensor_exponent: int | Integers | None,
     special: str,
 ) -> MeasuredGroups:
-    kind = chosen.format
+    kind = storage.format
     amax = partition.reduce(np.maximum, fields.finite).astype(np.int64)
     poisoned = np.zeros(amax.shape, dtype=np.bool_)
     if special == "poison" and kind.nan_code is None and fields.special:
         poisoned = partition.reduce(np.logical_or, fields.nan | fields.inf)
     if kind.two_level:
         assert tensor_exponent is not None
-        stored = scale_codes(amax, tensor_exponent, chosen)
-        if chosen.scale == FOUR_OVER_SIX:
-            four = scale_codes(amax, tensor_exponent, chosen, largest=4)
-            takes = takes_four(fields.finite, stored, four, tensor_exponent, partition)
+        stored = scale_codes(amax, tensor_exponent, storage)
+        if storage.scale == FOUR_OVER_SIX:
+            four = scale_codes(amax, tensor_exponent, storage, largest=4)
+            takes = prefers_four(fields.finite, stored, four, tensor_exponent, partition)
             stored = np.where(takes, four, stored)
         e, significand = stored_parts(stored, kind, tensor_exponent)
         return MeasuredGroups(
             partition=partition, e=e, significand=significand, stored=stored, poisoned=poisoned
         )
     if tensor_exponent is None:
-        e = group_exponents(amax, chosen)
+        e = group_exponents(amax, storage)
     else:
         e = np.zeros_like(amax) + tensor_exponent
     counts = amax != 0
-    if special == "flag" and chosen.grouping.kind == "tensor" and fields.special:
+    if special == "flag" and storage.grouping.kind == "tensor" and fields.special:
         # The exponent does not depend on the block, so an Inf needs no finite number beside it.
         counts |= partition.reduce(np.logical_or, fields.inf)
     present = counts & (e >= kind.lowest_exponent)
@@ -267,7 +271,7 @@ def _measure(
 def _round(
     fields: Fields,
     groups: MeasuredGroups,
-    chosen: TensorClass,
+    storage: TensorClass,
     draws: Integers,
     bits: int,
 ) -> Integers:
@@ -277,13 +281,13 @@ def _round(
     if not present.all():
         finite = np.where(partition.spread(present), finite, 0)
     e = partition.spread(groups.e.astype(np.int32))
-    if not chosen.format.two_level:
-        return round_elements(finite, e, chosen, draws, bits)
+    if not storage.format.two_level:
+        return round_elements(finite, e, storage, draws, bits)
     significand = partition.spread(np.maximum(groups.significand, 1))
-    return round_quotients(finite, e, significand, chosen, draws, bits)
+    return round_quotients(finite, e, significand, storage, draws, bits)
 
 
-def _settle(
+def _replace_specials(
     code: Integers,
     fields: Fields,
     groups: MeasuredGroups,
@@ -296,14 +300,14 @@ def _settle(
     beyond = code > kind.max_code
     if beyond.any():
         code[beyond] = kind.max_code if overflow is None else overflow
-    negative, finite, kept = fields.negative, fields.finite, code
+    negative, finite, plain = fields.negative, fields.finite, code
     if groups.poisoned.any():
         counted = ~groups.partition.spread(groups.poisoned)
-        beyond, finite, kept = beyond & counted, finite * counted, code * counted
+        beyond, finite, plain = beyond & counted, finite * counted, code * counted
         negative = negative & counted
     # A nonzero code belongs to a nonzero element.
-    counts = Counts(saturated=nonzeros(beyond), underflowed=nonzeros(finite) - nonzeros(kept))
-    code = kept
+    counts = Counts(saturated=nonzeros(beyond), underflowed=nonzeros(finite) - nonzeros(plain))
+    code = plain
     if fields.special and special == "flag":
         code[fields.inf & groups.partition.spread(groups.stored != 0)] = kind.max_code
         negative = negative & ~fields.nan
@@ -337,20 +341,20 @@ def _signed(code: Integers, negative: Mask, kind: Format) -> NDArray[np.uint16]:
 
 
 def _per_cell(
-    groups: Integers, chosen: TensorClass, block: int, padded: tuple[int, int]
+    groups: Integers, storage: TensorClass, block: int, padded: tuple[int, int]
 ) -> NDArray[np.uint8]:
     """Return the stored bytes of a copy. A square larger than a block repeats its byte."""
-    cells = Partition.cells(chosen.grouping, block)
-    repeat = Partition.groups(chosen.grouping, block).over(cells)
+    cells = Partition.cells(storage.grouping, block)
+    repeat = Partition.groups(storage.grouping, block).over(cells)
     rows, columns = padded[0] // cells.rows, -(-padded[1] // cells.columns)
     return repeat.spread(groups)[..., :rows, :columns].astype(np.uint8)
 
 
 def _maxima(
-    exponents: NDArray[np.uint8], chosen: TensorClass
+    exponents: NDArray[np.uint8], storage: TensorClass
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    numbers = np.where(exponents == chosen.format.nan_byte, 0, exponents).astype(np.uint8)
-    if chosen.two_copies:
+    numbers = np.where(exponents == storage.format.nan_byte, 0, exponents).astype(np.uint8)
+    if storage.two_copies:
         return numbers.max(axis=-1), np.zeros((*numbers.shape[:-2], 0), dtype=np.uint8)
     return numbers.max(axis=-1), numbers.max(axis=-2)
 

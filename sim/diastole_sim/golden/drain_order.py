@@ -7,7 +7,7 @@ from diastole_sim.spec.chains import walk_of
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import CHAINED, NEST_FIELDS, Opcode
 from diastole_sim.spec.limits import Limits
-from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest
 from diastole_sim.spec.stream_table import Walk
 
 
@@ -21,8 +21,8 @@ def order_of(command: Command, limits: Limits) -> Order:
     nests = limits.nests and limits.nests.of(CHAINED[Opcode(command.opcode)].name)
     assert nests, "a product with a chain takes nests"
     lengths = {name: getattr(command, field) for name, field in NEST_FIELDS.items()}
-    nest = nests.filled(
-        Nest(**lengths, outer=OUTER[command.nest_outer], keep=KEPT[command.nest_keep])
+    nest = nests.with_defaults(
+        Nest(**lengths, outer=OUTER[command.nest_outer], keep=KEEP_VALUES[command.nest_keep])
     )
     return tile_order(walk, nest.t_blocks, nest.groups * nests.lane_side, nest.outer)
 

@@ -24,17 +24,17 @@ Integers = NDArray[Any]
 
 
 def round_elements(
-    finite: Integers, e: Integers, chosen: TensorClass, draws: Integers, bits: int
+    finite: Integers, e: Integers, storage: TensorClass, draws: Integers, bits: int
 ) -> Integers:
     """Return the codes of elements whose scale is a power of two."""
-    kind = chosen.format
+    kind = storage.format
     below = e - exponents_of(finite)
     shift = np.maximum(below, 0)
     d = np.minimum(shift, kind.depth) if kind.depth else shift[:0]
     if kind.depth:
         shift -= d
     shift += BINARY32_SIGNIFICAND_BITS - kind.precision
-    code = round_magnitude(chosen.rounding, significands_of(finite), shift, draws, bits)
+    code = round_magnitude(storage.rounding, significands_of(finite), shift, draws, bits)
     if kind.depth:
         code = encode_magnitudes(code, d, kind)
     if below.size and below.min() < 0:
@@ -47,7 +47,7 @@ def round_quotients(
     finite: Integers,
     e: Integers,
     significand: Integers,
-    chosen: TensorClass,
+    storage: TensorClass,
     draws: Integers,
     bits: int,
 ) -> Integers:
@@ -59,7 +59,7 @@ def round_quotients(
     known the quotient is rounded once, exactly.
     """
     finite, e, significand = (part.astype(np.int64) for part in (finite, e, significand))
-    kind, s = chosen.format, significands_of(finite)
+    kind, s = storage.format, significands_of(finite)
     bit_length = np.array([number.bit_length() for number in range(1 << SCALE_SIGNIFICAND_BITS)])
     lead = SCALE_SIGNIFICAND_BITS - bit_length[significand]
     fits = s >= significand << (lead + BINARY32_SIGNIFICAND_BITS - SCALE_SIGNIFICAND_BITS)
@@ -75,7 +75,7 @@ def round_quotients(
         - d
     )
     divisor = significand << np.minimum(shift, MAX_QUOTIENT_SHIFT)
-    code = encode_magnitudes(round_quotient(chosen.rounding, s, divisor, draws, bits), d, kind)
+    code = encode_magnitudes(round_quotient(storage.rounding, s, divisor, draws, bits), d, kind)
     code[below < 0] = kind.max_code + 1
     code[finite == 0] = 0
     return code

@@ -7,7 +7,7 @@ import numpy as np
 
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.device.interface import Floats
-from diastole_sim.golden.areas import Area, Setting, written
+from diastole_sim.golden.areas import Area, MachineView, written_areas
 from diastole_sim.golden.convert import Quantised, quantise
 from diastole_sim.golden.drain_order import order_of
 from diastole_sim.golden.images import Images
@@ -66,7 +66,7 @@ class Outcome:
 
 
 @dataclass(kw_only=True)
-class Seen:
+class StatusRegisters:
     """Registers about conversions and products since the last clear. ``flags``: names of
     :data:`diastole_sim.spec.registers.FLAG_BITS` that are set. ``amax``: largest magnitude of the
     last conversion."""
@@ -91,7 +91,7 @@ class GoldenMachine:
 
     def __init__(self, numerics: Numerics, limits: Limits, *, memory_bytes: int, seed: int = 0):
         if limits.vector is None or limits.nests is None:
-            raise ValueError("limits must be those of a machine with a vector unit and nests")
+            raise ValueError("limits must belong to a machine with a vector unit and nests")
         self.numerics, self.limits = numerics, limits
         self.seed = require_int("seed", seed, 0, 2**32 - 1)
         self.memory = GoldenMemory(memory_bytes)
@@ -104,9 +104,9 @@ class GoldenMachine:
         self.loss = LossScale()
         self.step = self.step_end = self.command_first = 0
         self.overflow = False
-        self.seen = Seen()
+        self.status = StatusRegisters()
         self._decoded: dict[bytes, Command] = {}
-        self._sound: dict[Command, int] = {}
+        self._checked_chains: dict[Command, int] = {}
 
     # Interface for a host.
 
@@ -125,12 +125,12 @@ class GoldenMachine:
     def reported(self) -> dict[str, int]:
         """Return how many elements saturated, and how many became zeros, in the conversions of the
         last run."""
-        return {"saturated": self.seen.saturated, "underflowed": self.seen.underflowed}
+        return {"saturated": self.status.saturated, "underflowed": self.status.underflowed}
 
     def run_at(self, address: int, count: int) -> Outcome:
         """Run the ``count`` commands of the array at an address, as register ``start`` does. Flags
         and counters are cleared first."""
-        self.seen = Seen()
+        self.status = StatusRegisters()
         try:
             data = self.memory.read(address, count * COMMAND_BYTES).tobytes()
         except OutsideError:
@@ -151,46 +151,46 @@ class GoldenMachine:
             index, done = self._after(index, command), done + 1
         return Outcome(done=done)
 
-    def execute(self, given: bytes | Command) -> None:
+    def execute(self, encoded: bytes | Command) -> None:
         """Do one command. After ``next`` the caller must continue at the command that ``next``
         names. StoppedError if the command is refused, in which case nothing is done, or if the
         command stops the machine."""
-        command = self._checked(given)
+        command = self._checked(encoded)
         try:
-            self._do(command)
+            self._execute(command)
         except OutsideError:
             raise StoppedError(ErrorCode.WINDOW) from None
 
-    def written(self, given: bytes | Command) -> list[Area]:
+    def written_areas(self, encoded: bytes | Command) -> list[Area]:
         """Return the areas that a command is about to write. StoppedError if the command is
         refused."""
-        setting = Setting(
+        view = MachineView(
             images=self.images,
             tables=self.tables,
             limits=self.limits,
             step=self.step,
         )
-        return written(self._checked(given), setting)
+        return written_areas(self._checked(encoded), view)
 
     def contents(self, area: Area) -> Bytes:
         """Return the present contents of an area, side by side."""
-        if area.which is None:
+        if area.table is None:
             return self.memory.rows(area.first, area.count, area.pitch, area.length).reshape(-1)
-        return self.tables.bytes_of(area.which, area.first, area.length)
+        return self.tables.bytes_of(area.table, area.first, area.length)
 
-    def _after(self, index: int, given: bytes | Command) -> int:
+    def _after(self, index: int, encoded: bytes | Command) -> int:
         """Return the number of the next command."""
-        command = self._checked(given)
+        command = self._checked(encoded)
         if command.opcode == Opcode.NEXT and self.step < self.step_end:
             return command.target
         return index + 1
 
     # Checks.
 
-    def _checked(self, given: bytes | Command) -> Command:
+    def _checked(self, encoded: bytes | Command) -> Command:
         """Return the decoded command; StoppedError if the machine refuses it. A command that passed
         the check stays valid as long as the tables that it names stay the same."""
-        data = given.encode() if isinstance(given, Command) else given
+        data = encoded.encode() if isinstance(encoded, Command) else encoded
         command = self._decoded.get(data)
         if command is None:
             try:
@@ -198,17 +198,17 @@ class GoldenMachine:
             except MalformedCommandError as error:
                 raise StoppedError(error.code) from None
         tables = self.tables
-        if command.opcode in CHAINS and self._sound.get(command) != tables.edition:
-            found = chain_faults(command, tables.descriptors, tables.instructions, self.limits)
+        if command.opcode in CHAINS and self._checked_chains.get(command) != tables.edition:
+            codes = chain_faults(command, tables.descriptors, tables.instructions, self.limits)
             for code in PRECEDENCE:
-                if code in found:
+                if code in codes:
                     raise StoppedError(code)
-            self._sound[command] = tables.edition
+            self._checked_chains[command] = tables.edition
         return command
 
     # Commands.
 
-    def _do(self, command: Command) -> None:
+    def _execute(self, command: Command) -> None:
         opcode = Opcode(command.opcode)
         if opcode == Opcode.CONVERT:
             self._convert(command)
@@ -219,39 +219,41 @@ class GoldenMachine:
                 self._chain(command)
         elif opcode == Opcode.LOAD:
             length = command.count * self.tables.entry_bytes(command.which)
-            data = self.memory.read(self._advanced(command), length)
+            data = self.memory.read(self._transfer_address(command), length)
             self.tables.load(command.which, command.first, data)
-            if command.which == VectorTable.CONSTANTS and _loads(command, FLOOR):
+            if command.which == VectorTable.CONSTANTS and _fills_entry(command, FLOOR):
                 self.loss.set_floor(self.tables.constants[FLOOR])
         elif opcode == Opcode.STORE:
             self.loss.put(self.tables.constants)
             data = self.tables.store(command.which, command.first, command.count)
-            self.memory.write(self._advanced(command), data)
+            self.memory.write(self._transfer_address(command), data)
         else:
             self.loss.next(self.overflow)
             self.overflow = False
             self.step = (self.step + 1) % 2**32
 
-    def _advanced(self, command: Command) -> int:
+    def _transfer_address(self, command: Command) -> int:
         return command.address_x + self.step * command.advance
 
     def _convert(self, command: Command) -> None:
         name = CLASS_NAMES[command.class_x]
         layout = FloatLayout(rows=command.m, cols=command.n, data_width=self.limits.data_width)
         values = layout.unpack(self.memory.read(command.address_x, layout.total_bytes))
-        further = self.tables.next(command.slot - 1) if command.by_slot else command.width
-        width = self._width(name, further)
-        chosen = self.numerics.converted_class(name, width)
+        planes_less_1 = (
+            self.tables.next_planes(command.slot - 1) if command.by_slot else command.width
+        )
+        width = self._width(name, planes_less_1)
+        storage = self.numerics.converted_class(name, width)
         step = (command.step + self.step) % 2**32
         scale = None
-        if chosen.has_tensor_scale:
-            scale = scale_exponent(command.scale, chosen.format)
+        if storage.has_tensor_scale:
+            scale = scale_exponent(command.scale, storage.format)
         if command.slot:
-            scale = self._slot_exponent(command.slot - 1, chosen, step)
-        asked = Conversion(name, tag=command.tag, step=step, scale=scale, width=width)
-        tensor = quantise(values, asked, self.numerics, seed=self.seed)
-        self._converted(tensor, command.slot)
-        self._decide(tensor, command)
+            scale = self._slot_exponent(command.slot - 1, storage, step)
+        request = Conversion(name, tag=command.tag, step=step, scale=scale, width=width)
+        tensor = quantise(values, request, self.numerics, seed=self.seed)
+        self._note_conversion(tensor, command.slot)
+        self._update_widths(tensor, command)
         self.images.write(tensor, (command.address_w, command.address_dy))
 
     def _width(self, name: str, planes_less_1: int) -> int | None:
@@ -260,31 +262,33 @@ class GoldenMachine:
         planes = self.numerics.tensor_class(name).format.planes
         return PLANE_BITS * (planes_less_1 + 1) if planes else None
 
-    def _slot_exponent(self, slot: int, chosen: TensorClass, step: int) -> int | None:
+    def _slot_exponent(self, slot: int, storage: TensorClass, step: int) -> int | None:
         """Return the exponent of a tensor's scale from the conversions of earlier steps; None if
         the class has no tensor scale."""
         if not self.numerics.has_tensor_scales:
             return None
         before = self.tables.magnitudes_before(slot, step)
-        if not chosen.has_tensor_scale:
+        if not storage.has_tensor_scale:
             return None
         largest = max(before) or ONE_BITS
-        return delayed_exponent([largest], chosen, self.numerics.margin)
+        return delayed_exponent([largest], storage, self.numerics.margin)
 
-    def _decide(self, tensor: Quantised, of: Command | Descriptor) -> None:
+    def _update_widths(self, tensor: Quantised, writer: Command | Descriptor) -> None:
         """Update the slot of a conversion with the widths of its last and its next tensor."""
-        slot_plus_1 = of.slot if isinstance(of, Command) else of.aux
-        if of.by_slot or of.decides:
-            seen = tensor.improvement if of.decides else None
-            self.tables.turn(slot_plus_1 - 1, by_slot=bool(of.by_slot), seen=seen)
+        slot_plus_1 = writer.slot if isinstance(writer, Command) else writer.aux
+        if writer.by_slot or writer.decides:
+            improvement = tensor.improvement if writer.decides else None
+            self.tables.update_widths(
+                slot_plus_1 - 1, by_slot=bool(writer.by_slot), improvement=improvement
+            )
 
-    def _converted(self, tensor: Quantised, slot_plus_1: int) -> None:
+    def _note_conversion(self, tensor: Quantised, slot_plus_1: int) -> None:
         """Record the flags and counts of a conversion."""
-        name, seen = tensor.tensor_class, self.seen
-        seen.flags |= {f"{name}_{kind}" for kind in ("nan", "inf") if getattr(tensor, kind)}
-        seen.saturated += tensor.saturated
-        seen.underflowed += tensor.underflowed
-        seen.amax = tensor.amax
+        name, status = tensor.tensor_class, self.status
+        status.flags |= {f"{name}_{kind}" for kind in ("nan", "inf") if getattr(tensor, kind)}
+        status.saturated += tensor.saturated
+        status.underflowed += tensor.underflowed
+        status.amax = tensor.amax
         if slot_plus_1:
             self.tables.note_magnitude(slot_plus_1 - 1, tensor.amax)
         if name == "dy" and (tensor.nan or tensor.inf):
@@ -292,28 +296,28 @@ class GoldenMachine:
 
     def _multiply(self, command: Command, operation: Operation) -> dict[str, ResultTensor]:
         """Return the results of a command's products, by name."""
-        found: dict[str, ResultTensor] = {}
+        results: dict[str, ResultTensor] = {}
         for product in operation.products:
             operands = {
                 tensor.name: self._operand(command, operation, product, tensor)
                 for tensor in product.factors
             }
             result = matrix_product(product, operands, self.numerics)
-            found[product.result.name] = result
+            results[product.result.name] = result
             if not result.exact:
-                self.seen.flags.add("inexact")
+                self.status.flags.add("inexact")
             if result.overflow:
-                self.seen.flags.add("overflow")
+                self.status.flags.add("overflow")
                 self.overflow = True
-        return found
+        return results
 
     def _operand(
         self, command: Command, operation: Operation, product: MatrixProduct, tensor: Tensor
     ) -> Quantised:
         """Return a factor as its image in memory holds it."""
         name, copy = tensor.tensor_class, product.copy(tensor)
-        given, slot = (getattr(command, each[name]) for each in (WIDTH_FIELDS, SLOT_FIELDS))
-        width = self._width(name, self.tables.last(slot - 1) if slot else given)
+        field_width, slot = (getattr(command, each[name]) for each in (WIDTH_FIELDS, SLOT_FIELDS))
+        width = self._width(name, self.tables.last_planes(slot - 1) if slot else field_width)
         two_copies = self.numerics.tensor_class(name).two_copies
         fields = [
             read.field
@@ -369,7 +373,7 @@ class GoldenMachine:
             constants=tables.constants.copy(),
         )
         result = run_chain(chain)
-        self._put(writes, result.values, order)
+        self._write_outputs(writes, result.values, order)
         watched = {n for n in result.not_finite if writes[n].watch}
         if any(writes[n].kind == Kind.CONSTANT for n in watched):
             raise StoppedError(ErrorCode.NOT_FINITE)
@@ -384,38 +388,38 @@ class GoldenMachine:
         listed = self.tables.descriptors[stream.aux] if stream.kind in GATHERED else None
         return read_stream(stream, self.memory, order, self.step, listed)
 
-    def _put(
+    def _write_outputs(
         self, writes: Mapping[int, Descriptor], values: Mapping[int, Floats], order: Order
     ) -> None:
         """Write the outputs of a chain, except outputs to the panel."""
-        for number, found in values.items():
+        for number, output in values.items():
             stream = writes[number]
             if stream.kind == Kind.CONSTANT:
-                self.tables.constants[stream.address] = found
+                self.tables.constants[stream.address] = output
             elif stream.kind == Kind.IMAGE:
-                self._put_image(stream, found)
+                self._write_image(stream, output)
             else:
                 assert stream.kind in IN_MEMORY
-                write_stream(stream, self.memory, order, self.step, found)
+                write_stream(stream, self.memory, order, self.step, output)
 
-    def _put_image(self, stream: Descriptor, values: Floats) -> None:
+    def _write_image(self, stream: Descriptor, values: Floats) -> None:
         """Write an image through the converter. The converter measures no scale for a chain: an
         image without a slot has a scale of 1."""
         name = CLASS_NAMES[stream.tensor_class]
         width = None
         if stream.by_slot:
-            width = self._width(name, self.tables.next(stream.aux - 1))
-        chosen = self.numerics.converted_class(name, width)
-        scale = amax_exponent(0, chosen) if chosen.has_tensor_scale else None
+            width = self._width(name, self.tables.next_planes(stream.aux - 1))
+        storage = self.numerics.converted_class(name, width)
+        scale = amax_exponent(0, storage) if storage.has_tensor_scale else None
         if stream.aux:
-            scale = self._slot_exponent(stream.aux - 1, chosen, self.step)
-        asked = Conversion(name, tag=stream.pitch, step=self.step, scale=scale, width=width)
-        tensor = quantise(values, asked, self.numerics, seed=self.seed)
-        self._converted(tensor, stream.aux)
-        self._decide(tensor, stream)
+            scale = self._slot_exponent(stream.aux - 1, storage, self.step)
+        request = Conversion(name, tag=stream.pitch, step=self.step, scale=scale, width=width)
+        tensor = quantise(values, request, self.numerics, seed=self.seed)
+        self._note_conversion(tensor, stream.aux)
+        self._update_widths(tensor, stream)
         self.images.write(tensor, (stream.address, stream.address + stream.offset))
 
 
-def _loads(command: Command, entry: int) -> bool:
+def _fills_entry(command: Command, entry: int) -> bool:
     """Return whether an entry of a table is among the entries that ``load`` fills."""
     return command.first <= entry < command.first + command.count

@@ -23,7 +23,7 @@ class Images:
     def write(self, tensor: Quantised, addresses: tuple[int, int]) -> None:
         """Write every copy of a tensor at its address. The second address counts only if there are
         two copies."""
-        planes = tensor.chosen.format.plane_count
+        planes = tensor.storage.format.plane_count
         layouts = self.layouts(tensor.tensor_class, tensor.shape, tensor.width)
         for number, layout in enumerate(layouts):
 
@@ -32,16 +32,16 @@ class Images:
                 each = split_planes(tensor.copies[number], planes)
                 return np.concatenate([layout.pack(plane, header) for plane in each])
 
-            held = HeldCopy(tensor=tensor, copy=number)
-            self.memory.hold(addresses[number], planes * layout.total_bytes, held, pack)
+            stored = ImageSource(tensor=tensor, copy=number)
+            self.memory.write_lazily(addresses[number], planes * layout.total_bytes, stored, pack)
 
     def layouts(
         self, tensor_class: str, shape: tuple[int, int], width: int | None
     ) -> tuple[ImageLayout, ...]:
         """Return the layouts of all copies. ``width``: bits of a magnitude in the format
         ``fast``."""
-        chosen = self.numerics.converted_class(tensor_class, width)
-        return image_layouts(chosen, shape, block=self.numerics.block, data_width=self.data_width)
+        storage = self.numerics.converted_class(tensor_class, width)
+        return image_layouts(storage, shape, block=self.numerics.block, data_width=self.data_width)
 
     def sizes(
         self, tensor_class: str, shape: tuple[int, int], width: int | None
@@ -64,13 +64,13 @@ class Images:
         """Return a tensor for products that read copy number ``copy``, from the image at
         ``address``. If the class has a single copy, the image is of that copy. Only the copy that
         was requested may be read."""
-        chosen = self.numerics.converted_class(tensor_class, width)
-        number = copy if chosen.two_copies else 0
-        held = self.memory.held(address)
-        if isinstance(held, HeldCopy) and held.copy == number:
-            tensor = held.tensor
-            found = tensor.tensor_class, tensor.shape, tensor.chosen
-            if found == (tensor_class, shape, chosen):
+        storage = self.numerics.converted_class(tensor_class, width)
+        number = copy if storage.two_copies else 0
+        stored = self.memory.source_at(address)
+        if isinstance(stored, ImageSource) and stored.copy == number:
+            tensor = stored.tensor
+            kind = tensor.tensor_class, tensor.shape, tensor.storage
+            if kind == (tensor_class, shape, storage):
                 return tensor
         return self._unpack(address, tensor_class, shape, number, width)
 
@@ -84,9 +84,9 @@ class Images:
     ) -> Quantised:
         """Return a tensor as memory holds it. Fields that memory does not hold are zeros. The copy
         that is read takes the place of both copies."""
-        chosen = self.numerics.converted_class(tensor_class, width)
+        storage = self.numerics.converted_class(tensor_class, width)
         layout = self.layouts(tensor_class, shape, width)[number]
-        planes = chosen.format.plane_count
+        planes = storage.format.plane_count
         each = self.memory.rows(address, planes, layout.total_bytes, layout.total_bytes)
         unpacked = [layout.unpack(image) for image in each]
         stored = join_planes([copy for copy, _ in unpacked])
@@ -99,9 +99,9 @@ class Images:
         return Quantised(
             shape=shape,
             tensor_class=tensor_class,
-            chosen=chosen,
+            storage=storage,
             block=self.numerics.block,
-            copies=(copy,) * (2 if chosen.two_copies else 1),
+            copies=(copy,) * (2 if storage.two_copies else 1),
             tensor_exponent=unpacked[0][1],
             amax=0,
             nan=False,
@@ -112,7 +112,7 @@ class Images:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class HeldCopy:
+class ImageSource:
     """Copy of a tensor whose image is in memory."""
 
     tensor: Quantised

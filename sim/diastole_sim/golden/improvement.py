@@ -73,8 +73,8 @@ def improvements(fields: Fields, numerics: Numerics, tensor_class: str) -> list[
 
     def rounded(width: int) -> NDArray[np.int64]:
         draws = np.zeros((1, 1, 1), np.int32)
-        asked = Conversion(tensor_class, width=width)
-        copy, _ = convert_copy(fields, draws, measured, asked, None, False)
+        conversion = Conversion(tensor_class, width=width)
+        copy, _ = convert_copy(fields, draws, measured, conversion, None, False)
         kind = measured.converted_class(tensor_class, width).format
         return magnitudes(copy.codes, kind)  # padding is zeros
 

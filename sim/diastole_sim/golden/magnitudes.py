@@ -88,7 +88,7 @@ def fold(code: Integers, by: Integers, kind: Format) -> Integers:
 def unfold(code: Integers, by: Integers, kind: Format) -> Integers:
     """Invert :func:`fold`: return the codes that a standard would have."""
     significand, d = decode_magnitudes(code, kind)
-    wanted = d + by
-    below = np.maximum(wanted - kind.depth, 0)
-    plain = encode_magnitudes(significand >> below, wanted - below, kind)
+    depth = d + by
+    below = np.maximum(depth - kind.depth, 0)
+    plain = encode_magnitudes(significand >> below, depth - below, kind)
     return np.where((code == 0) | (code > kind.max_code), code, plain)

@@ -120,12 +120,12 @@ def stack_product(
         read_operand_rows(factors[tensor.name], product.copy(tensor), poison=poison)
         for tensor in product.factors
     )
-    streamed, held = (tensors[0].tensor_class for tensors in factors.values())
-    return multiply(first, second, Trees.of(streamed, held, numerics))
+    streaming, stationary = (tensors[0].tensor_class for tensors in factors.values())
+    return multiply(first, second, ProductParameters.of(streaming, stationary, numerics))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trees:
+class ProductParameters:
     """Parameters that decide the bits of a product of two operands.
 
     - ``product_bits``: w.
@@ -144,7 +144,7 @@ class Trees:
     accumulator: FloatAccumulator | None = None
 
     @classmethod
-    def of(cls, first: str, second: str, numerics: Numerics) -> "Trees":
+    def of(cls, first: str, second: str, numerics: Numerics) -> "ProductParameters":
         """Return the parameters of two tensor classes."""
         return cls(
             product_bits=numerics.product_bits(first, second),
@@ -156,13 +156,13 @@ class Trees:
         )
 
 
-def multiply(a: OperandRows, b: OperandRows, trees: Trees) -> list[ResultTensor]:
+def multiply(a: OperandRows, b: OperandRows, parameters: ProductParameters) -> list[ResultTensor]:
     """Return A B^T for two stacks of operands whose last axis is the contraction. Either stack may
     have one operand for all products."""
-    if trees.accumulator is None:
-        sums, exact = _sums(a, b, trees)
+    if parameters.accumulator is None:
+        sums, exact = _sums(a, b, parameters)
     else:
-        sums, exact = _float_sums(a, b, trees, trees.accumulator)
+        sums, exact = _float_sums(a, b, parameters, parameters.accumulator)
     poisoned = (a.poisoned[:, :, None] | b.poisoned[:, None, :])[:, : a.length, : b.length]
     if poisoned.any():
         sums[poisoned] = 0
@@ -175,7 +175,7 @@ def multiply(a: OperandRows, b: OperandRows, trees: Trees) -> list[ResultTensor]
     ]
 
 
-def _sums(a: OperandRows, b: OperandRows, trees: Trees) -> tuple[Doubles, Mask]:
+def _sums(a: OperandRows, b: OperandRows, parameters: ProductParameters) -> tuple[Doubles, Mask]:
     """Return the sums of an integer accumulator over all of the operands' blocks, without padding.
     Bits below the 53rd are merged into the last bit (sticky). The mask is True for every matrix of
     the stack in which no bit can be lost."""
@@ -183,16 +183,16 @@ def _sums(a: OperandRows, b: OperandRows, trees: Trees) -> tuple[Doubles, Mask]:
     sums = None
     pairs = [(first, second) for first in a.planes() for second in b.planes()]
     lowest = pairs[-1]
-    if _may_lose(*lowest, trees) or _leaves_doubles(a, b):
-        exact = _is_exact(*lowest, trees)
-        sums = _sums_with_losses(pairs, trees)
+    if _may_lose(*lowest, parameters) or _leaves_doubles(a, b):
+        exact = _is_exact(*lowest, parameters)
+        sums = _sums_with_losses(pairs, parameters)
     if sums is None:
         sums = a.values() @ b.values().swapaxes(1, 2)
     return sums[:, : a.length, : b.length], exact
 
 
 def _float_sums(
-    a: OperandRows, b: OperandRows, trees: Trees, accumulator: FloatAccumulator
+    a: OperandRows, b: OperandRows, parameters: ProductParameters, accumulator: FloatAccumulator
 ) -> tuple[Doubles, Mask]:
     """Return sums and mask as :func:`_sums` does, with chunks of the contraction added as
     floats."""
@@ -200,7 +200,7 @@ def _float_sums(
     total = FloatSums(precision=accumulator.precision)
     exact = np.ones(max(len(a.elements), len(b.elements)), np.bool_)
     for first in range(0, a.deficits.shape[-1], blocks):
-        sums, no_loss = _sums(a.part(first, blocks), b.part(first, blocks), trees)
+        sums, no_loss = _sums(a.part(first, blocks), b.part(first, blocks), parameters)
         exact &= no_loss
         total.add(sums)
     return total.sums, exact & total.exact
@@ -233,28 +233,28 @@ def _as_doubles(accumulated: Integers, scale: Integers) -> Doubles:
     wide = np.abs(accumulated) >> FLOAT64_SIGNIFICAND != 0
     if wide.any():
         dropped = accumulated & ((1 << STICKY_BITS) - 1)
-        kept = (accumulated - dropped) | (dropped != 0).astype(np.int64) << STICKY_BITS
-        accumulated = np.where(wide, kept, accumulated)
+        merged = (accumulated - dropped) | (dropped != 0).astype(np.int64) << STICKY_BITS
+        accumulated = np.where(wide, merged, accumulated)
     return np.ldexp(accumulated.astype(np.float64), scale.astype(np.int32))
 
 
-def _is_exact(a: OperandRows, b: OperandRows, trees: Trees) -> Mask:
+def _is_exact(a: OperandRows, b: OperandRows, parameters: ProductParameters) -> Mask:
     """Return whether no bit can be lost. In every block of the contraction every vector of A meets
     every vector of B, so the largest values of both sides decide."""
     meet = a.nonzero.any(axis=1) & b.nonzero.any(axis=1)
     d = a.deficits.max(axis=1) + b.deficits.max(axis=1)
     first, second = a.extents.max(axis=1), b.extents.max(axis=1)
-    rounded = (first != 0) & (second != 0) & (first + second > trees.product_bits)
-    return ~((meet & (d > trees.fraction)) | rounded).any(axis=1)
+    rounded = (first != 0) & (second != 0) & (first + second > parameters.product_bits)
+    return ~((meet & (d > parameters.fraction)) | rounded).any(axis=1)
 
 
-def is_one_product(a: Bounds, b: Bounds, trees: Trees) -> bool:
+def is_one_product(a: Bounds, b: Bounds, parameters: ProductParameters) -> bool:
     """Return whether no bit is lost and no sum exceeds the bits of a float64, even if the worst
     vectors of both sides meet. The sums are then one float64 product of the stored numbers."""
     return (
         fits(a, b, FLOAT64_BITS)
-        and a.deficits + b.deficits <= trees.fraction
-        and a.extents + b.extents <= trees.product_bits
+        and a.deficits + b.deficits <= parameters.fraction
+        and a.extents + b.extents <= parameters.product_bits
     )
 
 
@@ -264,66 +264,66 @@ def fits(a: Bounds, b: Bounds, bits: int) -> bool:
     return a.reach + b.reach <= bits - bits_of_sums(a.format, b.format, a.contraction)
 
 
-def _may_lose(a: OperandRows, b: OperandRows, trees: Trees) -> bool:
+def _may_lose(a: OperandRows, b: OperandRows, parameters: ProductParameters) -> bool:
     """Return whether a bit can be lost, or a sum can exceed the bits of a float64, if the worst
     vectors of both sides meet."""
-    return not is_one_product(a.bounds, b.bounds, trees)
+    return not is_one_product(a.bounds, b.bounds, parameters)
 
 
 def _leaves_doubles(a: OperandRows, b: OperandRows) -> bool:
     """Return whether a sum can exceed the bits of a float64 if the worst vectors of both sides
     meet."""
-    return bool(a.reach.max() + b.reach.max() > _room(a, b))
+    return bool(a.reach.max() + b.reach.max() > _spare_bits(a, b))
 
 
 def _sums_with_losses(
-    pairs: Sequence[tuple[OperandRows, OperandRows]], trees: Trees
+    pairs: Sequence[tuple[OperandRows, OperandRows]], parameters: ProductParameters
 ) -> Doubles | None:
     """Return the sums over all pairs of planes. Return None if there is one pair only and no two
     vectors that lose a bit meet."""
     a, b = pairs[0]
     accumulated: Integers | None = None
     for first, second in pairs:
-        lossy = _lossy(first, second, trees), _lossy(second, first, trees)
+        lossy = _lossy(first, second, parameters), _lossy(second, first, parameters)
         columns = np.flatnonzero((lossy[0].any(axis=1) & lossy[1].any(axis=1)).any(axis=0))
         if len(pairs) == 1 and not columns.size:
             return None
-        found = _accumulate(first, second, trees, lossy, columns)
-        accumulated = found if accumulated is None else accumulated + found
+        sums = _accumulate(first, second, parameters, lossy, columns)
+        accumulated = sums if accumulated is None else accumulated + sums
     assert accumulated is not None
-    bound = a.maxima[:, :, None] + b.maxima[:, None, :] - 6 * trees.significands
-    return _as_doubles(accumulated, bound - (trees.fraction + trees.product_bits - 2))
+    bound = a.maxima[:, :, None] + b.maxima[:, None, :] - 6 * parameters.significands
+    return _as_doubles(accumulated, bound - (parameters.fraction + parameters.product_bits - 2))
 
 
 def _accumulate(
     a: OperandRows,
     b: OperandRows,
-    trees: Trees,
+    parameters: ProductParameters,
     lossy: tuple[Mask, Mask],
     columns: Integers,
 ) -> Integers:
     """Return the sums of the shifted block sums, in units of 2^-F, with padding. ``lossy``: vectors
     of both sides that are processed one block at a time where they meet, in ``columns`` of
     blocks."""
-    unit = 2.0 ** (trees.product_bits - a.format.precision - b.format.precision)
+    unit = 2.0 ** (parameters.product_bits - a.format.precision - b.format.precision)
     lossy_a, lossy_b = lossy
     aligned_a, aligned_b = a.aligned(a.elements * unit), b.aligned(b.elements)
     apart_a, apart_b = a.only(lossy_a) * unit, b.only(lossy_b)
     rest_a, rest_b = aligned_a - a.aligned(apart_a), aligned_b - b.aligned(apart_b)
     exact = rest_a @ aligned_b.swapaxes(1, 2) + (aligned_a - rest_a) @ rest_b.swapaxes(1, 2)
-    accumulated = (exact * 2.0**trees.fraction).astype(np.int64)
+    accumulated = (exact * 2.0**parameters.fraction).astype(np.int64)
     whole = 2.0**b.format.depth  # makes B's elements integers, and A's if no product is rounded
     _add_block_sums(
         accumulated,
         (apart_a / whole, a.deficits),
         (apart_b * whole, b.deficits),
         columns,
-        trees,
+        parameters,
     )
     return accumulated
 
 
-def _room(a: OperandRows, b: OperandRows) -> int:
+def _spare_bits(a: OperandRows, b: OperandRows) -> int:
     """Return how many bits the vectors of both sides may reach down together if all sums are exact
     in float64: the bits that remain above the bound of any sum, in units of the smallest product of
     two elements."""
@@ -338,13 +338,13 @@ def bits_of_sums(a: Format, b: Format, contraction: int) -> int:
     return (contraction * first * second * scales).bit_length()
 
 
-def _lossy(side: OperandRows, other: OperandRows, trees: Trees) -> Mask:
+def _lossy(side: OperandRows, other: OperandRows, parameters: ProductParameters) -> Mask:
     """Return the vectors of ``side`` that lose a bit, or exceed the bits of a float64, with some
     vector of ``other``."""
     return side.nonzero & (
-        (side.reach + _largest(other.reach) > _room(side, other))
-        | (side.deficits + _largest(other.deficits) > trees.fraction)
-        | (side.extents + _largest(other.extents) > trees.product_bits)
+        (side.reach + _largest(other.reach) > _spare_bits(side, other))
+        | (side.deficits + _largest(other.deficits) > parameters.fraction)
+        | (side.extents + _largest(other.extents) > parameters.product_bits)
     )
 
 
@@ -358,7 +358,7 @@ def _add_block_sums(
     a: tuple[Doubles, Integers],
     b: tuple[Doubles, Integers],
     columns: Integers,
-    trees: Trees,
+    parameters: ProductParameters,
 ) -> None:
     """Add the shifted block sums of every listed block of the contraction to ``accumulated``.
 
@@ -368,21 +368,24 @@ def _add_block_sums(
     count, rows, lanes = accumulated.shape
     block = elements.shape[2] // deficits.shape[2]
     height = max(1, SLAB_ELEMENTS // (count * lanes))
-    shifted_sums = _sums_in_doubles if trees.sum_bits < FLOAT64_BITS else _sums_in_integers
+    shifted_sums = _sums_in_doubles if parameters.sum_bits < FLOAT64_BITS else _sums_in_integers
     for column in columns:
         place = slice(column * block, (column + 1) * block)
-        held = np.ascontiguousarray(b[0][:, :, place].swapaxes(1, 2))
-        held_deficits = b[1][:, None, :, column]
+        stationary = np.ascontiguousarray(b[0][:, :, place].swapaxes(1, 2))
+        stationary_deficits = b[1][:, None, :, column]
         for top in range(0, rows, height):
             slab = slice(top, top + height)
-            streamed = np.ascontiguousarray(elements[:, slab, place])
-            if streamed.any():
-                d = deficits[:, slab, column, None], held_deficits
-                accumulated[:, slab] += shifted_sums(streamed, held, d, trees)
+            streaming = np.ascontiguousarray(elements[:, slab, place])
+            if streaming.any():
+                d = deficits[:, slab, column, None], stationary_deficits
+                accumulated[:, slab] += shifted_sums(streaming, stationary, d, parameters)
 
 
 def _sums_in_doubles(
-    streamed: Doubles, held: Doubles, d: tuple[Integers, Integers], trees: Trees
+    streaming: Doubles,
+    stationary: Doubles,
+    d: tuple[Integers, Integers],
+    parameters: ProductParameters,
 ) -> Integers:
     """Return the shifted block sums of a slab (consecutive rows of the streaming operand), for SW
     <= 52. ``d``: deficits of both sides, which broadcast.
@@ -391,46 +394,49 @@ def _sums_in_doubles(
     error cannot matter: below 2^-53 of a half, and above 2^52, where every number is whole and
     stays the same.
     """
-    scales = power_of_two(trees.fraction - d[0]), power_of_two(-d[1])
-    if trees.rounds:
-        sums = _rounded_sums(streamed, held)
+    scales = power_of_two(parameters.fraction - d[0]), power_of_two(-d[1])
+    if parameters.rounds:
+        sums = _rounded_sums(streaming, stationary)
         sums *= scales[0]
         sums *= scales[1]
     else:
-        sums = (streamed * scales[0]) @ (held * scales[1])
+        sums = (streaming * scales[0]) @ (stationary * scales[1])
     sums += 0.5
     return np.floor(sums, out=sums).astype(np.int64)
 
 
 def _sums_in_integers(
-    streamed: Doubles, held: Doubles, d: tuple[Integers, Integers], trees: Trees
+    streaming: Doubles,
+    stationary: Doubles,
+    d: tuple[Integers, Integers],
+    parameters: ProductParameters,
 ) -> Integers:
     """Return the shifted block sums as :func:`_sums_in_doubles` does, for any SW. With SW + F <= 62
     a bit more than the result fits too."""
-    if trees.rounds:
-        sums = _rounded_sums(streamed, held).astype(np.int64)
+    if parameters.rounds:
+        sums = _rounded_sums(streaming, stationary).astype(np.int64)
     else:
-        sums = streamed.astype(np.int64) @ held.astype(np.int64)
-    sums <<= trees.fraction + 1
+        sums = streaming.astype(np.int64) @ stationary.astype(np.int64)
+    sums <<= parameters.fraction + 1
     sums >>= np.minimum(d[0] + d[1], MAX_SHIFT)
     sums += 1
     sums >>= 1
     return sums
 
 
-def _rounded_sums(streamed: Doubles, held: Doubles) -> Doubles:
+def _rounded_sums(streaming: Doubles, stationary: Doubles) -> Doubles:
     """Return block sums of products that are rounded, half away from zero.
 
     The products have at most 16 bits and are below 2^48. A factor of 1 + 2^-50 moves them by less
     than a quarter and by less than their last place. Rounding to nearest even then gives the
     result: a former tie is more than a half, and no other product has reached a half.
     """
-    streamed = streamed * ABOVE_ONE
-    count = max(len(streamed), len(held))
-    sums = np.zeros((count, streamed.shape[1], held.shape[2]))
+    streaming = streaming * ABOVE_ONE
+    count = max(len(streaming), len(stationary))
+    sums = np.zeros((count, streaming.shape[1], stationary.shape[2]))
     products = np.empty_like(sums)
-    for c in range(held.shape[1]):
-        np.multiply(streamed[:, :, c, None], held[:, c, None, :], out=products)
+    for c in range(stationary.shape[1]):
+        np.multiply(streaming[:, :, c, None], stationary[:, c, None, :], out=products)
         np.rint(products, out=products)
         sums += products
     return sums

@@ -18,11 +18,11 @@ class OutsideError(Exception):
 
 
 @dataclass(kw_only=True, eq=False)
-class HeldBytes:
+class LazyBytes:
     """Object whose bytes lie at ``address``. ``pack``: function that returns its ``length`` bytes.
     ``packed``: True if the bytes are already in memory."""
 
-    thing: object
+    source: object
     address: int
     length: int
     pack: Callable[[], Bytes]
@@ -41,7 +41,7 @@ class GoldenMemory:
         require_int("size", size, 0, 2**40)
         self.size = size
         self._bytes = np.zeros(size, dtype=np.uint8)
-        self._held: dict[int, HeldBytes] = {}
+        self._lazy: dict[int, LazyBytes] = {}
 
     def read(self, address: int, length: int) -> Bytes:
         """Return a read-only view of bytes. The view may change when memory changes."""
@@ -51,8 +51,8 @@ class GoldenMemory:
         """Return a view of ``count`` runs of ``length`` bytes, ``pitch`` apart: (count, length)."""
         self._check(address, count, pitch, length)
         end = address + (count - 1) * pitch + length
-        for held in self._met(address, end):
-            self._pack(held)
+        for lazy in self._overlaps(address, end):
+            self._pack(lazy)
         return as_strided(self._bytes[address:], (count, length), (pitch, 1), writeable=False)
 
     def write(self, address: int, data: Bytes) -> None:
@@ -65,39 +65,45 @@ class GoldenMemory:
         count, length = data.shape
         self._check(address, count, pitch, length)
         end = address + (count - 1) * pitch + length
-        for held in self._met(address, end):
+        for lazy in self._overlaps(address, end):
             covered = (
-                address <= held.address and held.end <= end and (length >= pitch or count == 1)
+                address <= lazy.address and lazy.end <= end and (length >= pitch or count == 1)
             )
             if not covered:
-                self._pack(held)
-            del self._held[held.address]
+                self._pack(lazy)
+            del self._lazy[lazy.address]
         as_strided(self._bytes[address:], data.shape, (pitch, 1))[:] = data
 
-    def hold(self, address: int, length: int, thing: object, pack: Callable[[], Bytes]) -> None:
+    def write_lazily(
+        self, address: int, length: int, source: object, pack: Callable[[], Bytes]
+    ) -> None:
         """Write as :meth:`write` does, but call ``pack`` for the bytes only when they are read.
-        ``length``: number of bytes. ``thing``: object that :meth:`held` returns for the address."""
+        ``length``: number of bytes. ``source``: object that :meth:`source_at` returns for the
+        address."""
         self._check(address, 1, length, length)
-        for held in self._met(address, address + length):
-            if not (address <= held.address and held.end <= address + length):
-                self._pack(held)
-            del self._held[held.address]
-        self._held[address] = HeldBytes(thing=thing, address=address, length=length, pack=pack)
+        for lazy in self._overlaps(address, address + length):
+            if not (address <= lazy.address and lazy.end <= address + length):
+                self._pack(lazy)
+            del self._lazy[lazy.address]
+        self._lazy[address] = LazyBytes(source=source, address=address, length=length, pack=pack)
 
-    def held(self, address: int) -> object | None:
-        """Return the object that :meth:`hold` stored at an address, as long as none of its bytes
-        has been written since."""
-        found = self._held.get(address)
-        return found and found.thing
+    def source_at(self, address: int) -> object | None:
+        """Return the object that :meth:`write_lazily` stored at an address, as long as none of its
+        bytes has been written since."""
+        lazy = self._lazy.get(address)
+        return lazy and lazy.source
 
     def _check(self, address: int, count: int, pitch: int, length: int) -> None:
         if address < 0 or address + (count - 1) * pitch + length > self.size:
-            raise OutsideError(f"{count} x {length} bytes at {address:#x}, memory has {self.size}")
+            raise OutsideError(
+                f"{count} x {length} bytes at {address:#x} are beyond the memory of "
+                f"{self.size} bytes"
+            )
 
-    def _met(self, address: int, end: int) -> list[HeldBytes]:
-        return [held for held in self._held.values() if held.address < end and address < held.end]
+    def _overlaps(self, address: int, end: int) -> list[LazyBytes]:
+        return [lazy for lazy in self._lazy.values() if lazy.address < end and address < lazy.end]
 
-    def _pack(self, held: HeldBytes) -> None:
-        if not held.packed:
-            self._bytes[held.address : held.end] = held.pack()
-            held.packed = True
+    def _pack(self, lazy: LazyBytes) -> None:
+        if not lazy.packed:
+            self._bytes[lazy.address : lazy.end] = lazy.pack()
+            lazy.packed = True

@@ -8,7 +8,7 @@ from math import prod
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.device.interface import Floats, ProductResult
 from diastole_sim.device.operand_shapes import require_contractions, require_storage
-from diastole_sim.device.products import Lot, Products
+from diastole_sim.device.products import Batch, Products
 from diastole_sim.device.tensor_scales import TensorScales
 from diastole_sim.golden.convert import Quantised, quantise, quantise_stack
 from diastole_sim.golden.matrix_product import stack_product
@@ -16,7 +16,7 @@ from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import Operation
 from diastole_sim.spec.require import require_int
 
-ELEMENTS_AT_ONCE = 1 << 15
+BATCH_ELEMENTS = 1 << 15
 """Most elements of a stack that are processed at once, so that they stay in a near cache."""
 
 
@@ -36,12 +36,12 @@ class NumpyDevice(Products[Quantised]):
         self.seed = require_int("seed", seed, 0, 2**32 - 1)
         self._scales = TensorScales(numerics)
 
-    def _convert(self, array: Floats, asked: Conversion) -> Quantised:
+    def _convert(self, array: Floats, request: Conversion) -> Quantised:
         """Convert a matrix; see :func:`diastole_sim.golden.convert.quantise`. The conversion takes
         no time, so ``beside`` changes nothing."""
-        scaled = replace(asked, scale=self._scales.choose(asked))
+        scaled = replace(request, scale=self._scales.choose(request))
         converted = quantise(array, scaled, self.numerics, seed=self.seed)
-        self._scales.remember(asked, converted.amax)
+        self._scales.remember(request, converted.amax)
         return converted
 
     def upload(self, tensor: Quantised) -> Quantised:
@@ -50,16 +50,16 @@ class NumpyDevice(Products[Quantised]):
         self._check_stored("the tensor", tensor)
         return tensor
 
-    def _own(self, operand: object) -> Quantised | None:
+    def _device_tensor(self, operand: object) -> Quantised | None:
         return operand if isinstance(operand, Quantised) else None
 
     def _check_stored(self, name: str, operand: Quantised) -> None:
-        own = self.numerics.tensor_class(operand.tensor_class)
-        if own.format.planes and operand.width in self.numerics.widths:
-            own = self.numerics.converted_class(operand.tensor_class, operand.width)
-        require_storage(name, operand.chosen, operand.block, own, self.numerics.block)
+        storage = self.numerics.tensor_class(operand.tensor_class)
+        if storage.format.planes and operand.width in self.numerics.widths:
+            storage = self.numerics.converted_class(operand.tensor_class, operand.width)
+        require_storage(name, operand.storage, operand.block, storage, self.numerics.block)
 
-    def _names_over_time(self) -> bool:
+    def _tags_over_time(self) -> bool:
         return self.numerics.source == "delayed"
 
     def _check_sizes(self, operation: Operation, sizes: Mapping[str, int]) -> None:
@@ -76,28 +76,30 @@ class NumpyDevice(Products[Quantised]):
         (result,) = self._multiply_each(operation, each, [operands])
         return result
 
-    def _convert_lot(self, arrays: Floats, asked: Sequence[Conversion]) -> list[Quantised]:
+    def _convert_batch(self, arrays: Floats, requests: Sequence[Conversion]) -> list[Quantised]:
         if self.numerics.source == "delayed":  # a scale may depend on the tensor before
-            return list(super()._convert_lot(arrays, asked))
-        scale = self._scales.choose(asked[0])
-        scaled = [replace(each, scale=scale) for each in asked]
-        found: list[Quantised] = []
+            return list(super()._convert_batch(arrays, requests))
+        scale = self._scales.choose(requests[0])
+        scaled = [replace(each, scale=scale) for each in requests]
+        tensors: list[Quantised] = []
         for part in pieces(len(arrays), arrays[0].size):
-            found += quantise_stack(arrays[part], scaled[part], self.numerics, seed=self.seed)
-        return found
+            tensors += quantise_stack(arrays[part], scaled[part], self.numerics, seed=self.seed)
+        return tensors
 
-    def _multiply_lot(
-        self, operation: Operation, lot: Lot[Quantised], sizes: Mapping[str, int]
+    def _multiply_batch(
+        self, operation: Operation, batch: Batch[Quantised], sizes: Mapping[str, int]
     ) -> list[ProductResult]:
-        found: list[ProductResult] = []
-        for part in pieces(lot.count, max(prod(pair) for pair in combinations(sizes.values(), 2))):
-            own = [lot.operands(index) for index in range(lot.count)[part]]
+        results: list[ProductResult] = []
+        for part in pieces(
+            batch.count, max(prod(pair) for pair in combinations(sizes.values(), 2))
+        ):
+            products = [batch.operands(index) for index in range(batch.count)[part]]
             each = {
-                name: tensors if len(tensors) == 1 else [operands[name] for operands in own]
-                for name, tensors in lot.tensors.items()
+                name: tensors if len(tensors) == 1 else [operands[name] for operands in products]
+                for name, tensors in batch.tensors.items()
             }
-            found += self._multiply_each(operation, each, own)
-        return found
+            results += self._multiply_each(operation, each, products)
+        return results
 
     def _multiply_each(
         self,
@@ -111,25 +113,25 @@ class NumpyDevice(Products[Quantised]):
             product.result.name: stack_product(product, tensors, self.numerics)
             for product in operation.products
         }
-        found: list[ProductResult] = []
-        for index, own in enumerate(operands):
+        multiplied: list[ProductResult] = []
+        for index, named in enumerate(operands):
             # A list of results has one entry if all products share both factors.
             mine = {name: each[min(index, len(each) - 1)] for name, each in results.items()}
-            found.append(
+            multiplied.append(
                 ProductResult(
                     op=operation.name,
                     values={name: result.values for name, result in mine.items()},
-                    operands=own,
+                    operands=named,
                     exact=all(result.exact for result in mine.values()),
                     overflow=any(result.overflow for result in mine.values()),
                 )
             )
-        return found
+        return multiplied
 
 
 def pieces(count: int, elements: int) -> Iterator[slice]:
     """Yield the parts of a stack of ``count`` matrices that are processed at once. ``elements``:
     most elements of a matrix."""
-    length = max(1, ELEMENTS_AT_ONCE // elements)
+    length = max(1, BATCH_ELEMENTS // elements)
     for first in range(0, count, length):
         yield slice(first, first + length)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.magnitudes import decode_magnitudes, is_inf, is_nan, is_negative
-from diastole_sim.golden.partition import turned
+from diastole_sim.golden.partition import transpose
 from diastole_sim.spec.formats import PLANE_BITS, SIGNIFICAND_FRACTION, Format
 from diastole_sim.spec.scales import stored_parts
 
@@ -123,10 +123,10 @@ class OperandRows:
         if count == 1:
             return [self]
         magnitudes, signs = np.abs(self.elements).astype(np.int64), np.sign(self.elements)
-        found: list[OperandRows] = []
+        planes: list[OperandRows] = []
         for number in range(count):
             chunks = magnitudes >> PLANE_BITS * (count - 1 - number) & (1 << PLANE_BITS) - 1
-            found.append(
+            planes.append(
                 replace(
                     self,
                     elements=signs * chunks,
@@ -135,7 +135,7 @@ class OperandRows:
                     format=self.format.at_width(PLANE_BITS),
                 )
             )
-        return found
+        return planes
 
 
 def read_operand_rows(tensors: Sequence[Quantised], number: int, *, poison: bool) -> OperandRows:
@@ -148,7 +148,7 @@ def read_operand_rows(tensors: Sequence[Quantised], number: int, *, poison: bool
     """
     tensor = tensors[0]
     codes, scales, stored_maxima = _stored(tensors, number)
-    kind, block = tensor.chosen.format, tensor.block
+    kind, block = tensor.storage.format, tensor.block
     not_numbers = scales == kind.nan_byte
     nonzero = (scales != 0) & ~not_numbers
     of_tensors = np.array([each.tensor_exponent or 0 for each in tensors])[:, None]
@@ -213,10 +213,10 @@ def _depths(decoded: DecodedCodes, codes: Codes, elements: Doubles, block: int) 
     """Return the largest d in every vector, -1 if all elements of the vector are zeros."""
     if not decoded.deepest:
         return _in_any(elements != 0, block).astype(np.int32) - 1
-    found = decoded.depths.take(codes)  # -1 for a zero
+    element_depths = decoded.depths.take(codes)  # -1 for a zero
     if not elements.all():
-        found[elements == 0] = -1
-    vectors = found.reshape(*codes.shape[:-1], -1, block)
+        element_depths[elements == 0] = -1
+    vectors = element_depths.reshape(*codes.shape[:-1], -1, block)
     depths = vectors[..., 0].copy()
     for place in range(1, block):
         np.maximum(depths, vectors[..., place], out=depths)
@@ -234,16 +234,16 @@ def _stored(tensors: Sequence[Quantised], number: int) -> tuple[Codes, Bytes, By
     """Return the elements, the stored exponent of every vector, and the largest stored exponent of
     every row."""
     first = tensors[0]
-    block, two_copies = first.block, first.chosen.two_copies
+    block, two_copies = first.block, first.storage.two_copies
     copies = [tensor.copies[number if two_copies else 0] for tensor in tensors]
-    turn = number == 1 and not two_copies
+    transposed = number == 1 and not two_copies
     codes = np.stack([copy.codes for copy in copies])
     exponents = np.stack([copy.exponents for copy in copies])
-    maxima = np.stack([copy.col_max if turn else copy.row_max for copy in copies])
-    if turn:
-        codes, exponents = turned(codes), turned(exponents)
+    maxima = np.stack([copy.col_max if transposed else copy.row_max for copy in copies])
+    if transposed:
+        codes, exponents = transpose(codes), transpose(exponents)
     if two_copies:
-        per_vector = exponents.repeat(first.chosen.grouping.size // block, axis=-1)
+        per_vector = exponents.repeat(first.storage.grouping.size // block, axis=-1)
         return codes, per_vector[..., : codes.shape[-1] // block], maxima
     return codes, exponents.repeat(block, axis=-2), maxima.repeat(block, axis=-1)
 

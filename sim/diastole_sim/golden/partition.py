@@ -52,7 +52,7 @@ class Partition:
         return groups.repeat(self.columns, axis=-1).repeat(self.rows, axis=-2)
 
 
-def turned(array: NDArray[Scalar]) -> NDArray[Scalar]:
+def transpose(array: NDArray[Scalar]) -> NDArray[Scalar]:
     """Transpose every matrix of a stack."""
     return np.ascontiguousarray(array.swapaxes(-1, -2))
 

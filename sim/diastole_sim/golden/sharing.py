@@ -63,18 +63,20 @@ def share(
     results: list[ProductResult] = []
     for index, machine in enumerate(machines):
         part = ProductPart(axis=axis, index=index, count=len(machines))
-        own = parts_of(operation, operands, part, machine.numerics)
-        given = (machine.upload(own[each]) for each in operation.operand_names)
-        results.append(getattr(machine, name)(*given))
+        parts = parts_of(operation, operands, part, machine.numerics)
+        uploaded = (machine.upload(parts[each]) for each in operation.operand_names)
+        results.append(getattr(machine, name)(*uploaded))
     return Shared(
-        values=joined(operation, results, axis),
+        values=join_results(operation, results, axis),
         parts=tuple(results),
         exact=all(result.exact for result in results),
         overflow=any(result.overflow for result in results),
     )
 
 
-def joined(operation: Operation, results: Sequence[ProductResult], axis: str) -> dict[str, Floats]:
+def join_results(
+    operation: Operation, results: Sequence[ProductResult], axis: str
+) -> dict[str, Floats]:
     """Return the results of all parts along ``axis``, given in order, as whole results by name."""
     return {
         tensor.name: np.concatenate(
@@ -94,16 +96,16 @@ def parts_of(
     """
     require_free(part, operation)
     unit = unit_of(part.axis, operation.operands, numerics)
-    found: dict[str, Quantised] = {}
+    parts: dict[str, Quantised] = {}
     for tensor in operation.operands:
         whole = operands[tensor.name]
         if part.axis not in tensor.axes:
-            found[tensor.name] = whole
+            parts[tensor.name] = whole
             continue
         axis = tensor.axes.index(part.axis)
         first, last = part.bounds(whole.shape[axis], unit)
-        found[tensor.name] = cut(whole, axis, first, last)
-    return found
+        parts[tensor.name] = cut(whole, axis, first, last)
+    return parts
 
 
 def cut(tensor: Quantised, axis: int, first: int, last: int) -> Quantised:
@@ -123,13 +125,13 @@ def cut(tensor: Quantised, axis: int, first: int, last: int) -> Quantised:
 
 def _cut_copy(copy: Copy, tensor: Quantised, axis: int, first: int, last: int) -> Copy:
     """Cut a copy; ``axis`` is an axis of the copy as stored."""
-    cells = Partition.cells(tensor.chosen.grouping, tensor.block)
+    cells = Partition.cells(tensor.storage.grouping, tensor.block)
     cell = (cells.rows, cells.columns)[axis]
     end = first - (first - last) // tensor.block * tensor.block  # rounded up to whole blocks
     of_elements, of_cells = slice(first, end), slice(first // cell, -(-end // cell))
-    kept = slice(None)
-    elements = (of_elements, kept) if axis == 0 else (kept, of_elements)
-    groups = (of_cells, kept) if axis == 0 else (kept, of_cells)
+    whole = slice(None)
+    elements = (of_elements, whole) if axis == 0 else (whole, of_elements)
+    groups = (of_cells, whole) if axis == 0 else (whole, of_cells)
     shape = (last - first, copy.shape[1]) if axis == 0 else (copy.shape[0], last - first)
     return replace(
         copy,

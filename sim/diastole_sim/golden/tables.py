@@ -47,44 +47,46 @@ class Tables:
         self.descriptors = [Descriptor()] * SLOTS
         self.edition = 0
 
-    def entry_bytes(self, which: int) -> int:
+    def entry_bytes(self, table: int) -> int:
         """Return the bytes of an entry in memory."""
-        return 4 * entry_words(VectorTable(which), self.block)
+        return 4 * entry_words(VectorTable(table), self.block)
 
-    def load(self, which: int, first: int, data: Bytes) -> None:
+    def load(self, table: int, first: int, data: Bytes) -> None:
         """Fill entries from ``first`` on. ``data``: whole entries, side by side."""
         raw = data.tobytes()
-        count = len(raw) // self.entry_bytes(which)
+        count = len(raw) // self.entry_bytes(table)
         place = slice(first, first + count)
-        if which == VectorTable.INSTRUCTIONS:
+        if table == VectorTable.INSTRUCTIONS:
             words = np.frombuffer(raw, "<u8").tolist()
             self.instructions[place] = map(Instruction.decode, words)
             self.edition += 1
-        elif which == VectorTable.DESCRIPTORS:
+        elif table == VectorTable.DESCRIPTORS:
             starts = range(0, len(raw), DESCRIPTOR_BYTES)
             self.descriptors[place] = [
                 Descriptor.decode(raw[start : start + DESCRIPTOR_BYTES]) for start in starts
             ]
             self.edition += 1
         else:
-            numbers: NDArray[Any] = self._numbers(which)
+            numbers: NDArray[Any] = self._numbers(table)
             numbers[place] = np.frombuffer(raw, numbers.dtype).reshape(numbers[place].shape)
-            if which in COUNTED_BITS:
-                numbers &= (1 << COUNTED_BITS[VectorTable(which)]) - 1
+            if table in COUNTED_BITS:
+                numbers &= (1 << COUNTED_BITS[VectorTable(table)]) - 1
 
-    def store(self, which: int, first: int, count: int) -> Bytes:
+    def store(self, table: int, first: int, count: int) -> Bytes:
         """Return the bytes of entries of a table of numbers."""
-        return self._numbers(which)[first : first + count].copy().view(np.uint8).reshape(-1)
+        return self._numbers(table)[first : first + count].copy().view(np.uint8).reshape(-1)
 
-    def bytes_of(self, which: VectorTable, first: int, count: int) -> Bytes:
+    def bytes_of(self, table: VectorTable, first: int, count: int) -> Bytes:
         """Return the bytes of entries as :meth:`store` does, of any table."""
-        if which == VectorTable.INSTRUCTIONS:
+        if table == VectorTable.INSTRUCTIONS:
             words = [each.encode() for each in self.instructions[first : first + count]]
             return np.array(words, dtype="<u8").view(np.uint8)
-        if which == VectorTable.DESCRIPTORS:
-            each = b"".join(it.encode() for it in self.descriptors[first : first + count])
+        if table == VectorTable.DESCRIPTORS:
+            each = b"".join(
+                descriptor.encode() for descriptor in self.descriptors[first : first + count]
+            )
             return np.frombuffer(each, np.uint8)
-        return self.store(which, first, count)
+        return self.store(table, first, count)
 
     def magnitudes_before(self, slot: int, step: int) -> list[int]:
         """Begin a conversion with a slot on a machine with tensor scales. Return the largest
@@ -103,29 +105,29 @@ class Tables:
         before = int(words[SlotWord.LARGEST] & MAGNITUDE) if len(words) > 1 else 0
         words[SlotWord.LARGEST] = max(before, amax)
 
-    def last(self, slot: int) -> int:
+    def last_planes(self, slot: int) -> int:
         """Return the planes of the slot's last tensor, less 1."""
         return int(self.widths[slot]) & 1
 
-    def next(self, slot: int) -> int:
+    def next_planes(self, slot: int) -> int:
         """Return the planes of the slot's next tensor, less 1."""
         return int(self.widths[slot]) >> 1
 
-    def turn(self, slot: int, *, by_slot: bool, seen: Improvement | None) -> None:
+    def update_widths(self, slot: int, *, by_slot: bool, improvement: Improvement | None) -> None:
         """Update the widths of a slot after a conversion. With ``by_slot`` the converted tensor had
-        the planes that the slot held for its next tensor. A result of the monitor (``seen``)
+        the planes that the slot held for its next tensor. A result of the monitor (``improvement``)
         decides the planes of the tensor after it."""
-        last = self.next(slot) if by_slot else self.last(slot)
-        following = self.next(slot)
-        if seen is not None:
-            following = int(seen.exceeds(int(self.eps[slot])))
+        last = self.next_planes(slot) if by_slot else self.last_planes(slot)
+        following = self.next_planes(slot)
+        if improvement is not None:
+            following = int(improvement.exceeds(int(self.eps[slot])))
         self.widths[slot] = last | following << 1
 
-    def _numbers(self, which: int) -> NDArray[Any]:
+    def _numbers(self, table: int) -> NDArray[Any]:
         return {
             VectorTable.CONSTANTS: self.constants,
             VectorTable.AMAX: self.amax.reshape(-1),
             VectorTable.PANEL: self.panel,
             VectorTable.EPS: self.eps,
             VectorTable.WIDTHS: self.widths,
-        }[VectorTable(which)]
+        }[VectorTable(table)]

@@ -38,7 +38,7 @@ MIDDLES = (1, 3, 5, 7, 10, 14, 20)
 """Midpoints between neighbours in :data:`ELEMENTS`, in quarters."""
 
 
-def takes_four(
+def prefers_four(
     finite: Integers,
     six: Integers,
     four: Integers,
@@ -63,10 +63,10 @@ def takes_four(
 def _in_units(finite: Integers, unit: Integers) -> Integers:
     """Return magnitudes in units of 2^(``unit`` - ``FRACTION``), truncated."""
     lowest = exponents_of(finite) - (BINARY32_SIGNIFICAND_BITS - 1) - (unit - FRACTION)
-    room = MAGNITUDE_BITS - BINARY32_SIGNIFICAND_BITS
+    free_bits = MAGNITUDE_BITS - BINARY32_SIGNIFICAND_BITS
     s = significands_of(finite).astype(np.int64)
-    up, down = np.clip(lowest, 0, room), np.clip(-lowest, 0, BINARY32_SIGNIFICAND_BITS)
-    cut = np.where(lowest > room, (1 << MAGNITUDE_BITS) - 1, s << up >> down)
+    up, down = np.clip(lowest, 0, free_bits), np.clip(-lowest, 0, BINARY32_SIGNIFICAND_BITS)
+    cut = np.where(lowest > free_bits, (1 << MAGNITUDE_BITS) - 1, s << up >> down)
     return np.where(finite == 0, 0, cut)
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from diastole_sim.host.running import AddressRange
 from diastole_sim.spec.command import Command
-from diastole_sim.spec.command_check import most_planes
+from diastole_sim.spec.command_check import max_planes
 from diastole_sim.spec.command_table import PRODUCTS, Opcode
 from diastole_sim.spec.image import FloatLayout, image_layouts
-from diastole_sim.spec.limits import CHOSEN_PLANES
+from diastole_sim.spec.limits import PLANE_CHOICES
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 
@@ -19,22 +19,22 @@ class Areas:
     reads: tuple[AddressRange, ...]
     writes: tuple[AddressRange, ...]
 
-    def may_follow(self, before: "Areas") -> bool:
-        """Return whether a command may begin before an earlier command with the areas ``before`` is
-        done. The command must read no area in ``before.writes``, and write no area in
-        ``before.reads`` or ``before.writes``."""
-        touched = (*before.reads, *before.writes)
-        return not (_meet(self.reads, before.writes) or _meet(self.writes, touched))
+    def may_overlap(self, earlier: "Areas") -> bool:
+        """Return whether a command may begin before an earlier command with the areas ``earlier``
+        is done. The command must read no area in ``earlier.writes``, and write no area in
+        ``earlier.reads`` or ``earlier.writes``."""
+        touched = (*earlier.reads, *earlier.writes)
+        return not (_overlap(self.reads, earlier.writes) or _overlap(self.writes, touched))
 
 
-def _meet(some: Iterable[AddressRange], others: Sequence[AddressRange]) -> bool:
+def _overlap(some: Iterable[AddressRange], others: Sequence[AddressRange]) -> bool:
     return any(a[0] < b[1] and b[0] < a[1] for a in some for b in others)
 
 
 def areas_of(command: Command, numerics: Numerics, data_width: int) -> Areas:
     """Return the areas of a valid command."""
     if command.opcode == Opcode.CONVERT:
-        return _of_convert(command, numerics, data_width)
+        return _conversion_areas(command, numerics, data_width)
     operation = PRODUCTS[Opcode(command.opcode)]
     sizes = {"m": command.m, "n": command.n, "k": command.k}
     reads: list[AddressRange] = []
@@ -45,7 +45,7 @@ def areas_of(command: Command, numerics: Numerics, data_width: int) -> Areas:
         if read.second and len(images) == 1:
             continue
         size = images[read.copy if len(images) > 1 else 0]
-        planes = most_planes(vars(command), operand.tensor_class)
+        planes = max_planes(vars(command), operand.tensor_class)
         reads.append(_range(getattr(command, read.field), planes * size))
     writes = [
         _range(
@@ -59,12 +59,12 @@ def areas_of(command: Command, numerics: Numerics, data_width: int) -> Areas:
     return Areas(reads=tuple(reads), writes=tuple(writes))
 
 
-def _of_convert(command: Command, numerics: Numerics, data_width: int) -> Areas:
+def _conversion_areas(command: Command, numerics: Numerics, data_width: int) -> Areas:
     floats = FloatLayout(rows=command.m, cols=command.n, data_width=data_width)
     name = CLASS_NAMES[command.class_x]
     images = _images(name, (command.m, command.n), numerics, data_width)
     places = (command.address_w, command.address_dy)
-    planes = max(CHOSEN_PLANES) if command.by_slot else command.width + 1
+    planes = max(PLANE_CHOICES) if command.by_slot else command.width + 1
     return Areas(
         reads=(_range(command.address_x, floats.total_bytes),),
         writes=tuple(_range(at, planes * size) for at, size in zip(places, images, strict=False)),
@@ -75,8 +75,8 @@ def _images(
     tensor_class: str, shape: tuple[int, int], numerics: Numerics, data_width: int
 ) -> list[int]:
     """Return the bytes of the images of a tensor, of one plane of each image."""
-    chosen = numerics.tensor_class(tensor_class)
-    layouts = image_layouts(chosen, shape, block=numerics.block, data_width=data_width)
+    storage = numerics.tensor_class(tensor_class)
+    layouts = image_layouts(storage, shape, block=numerics.block, data_width=data_width)
     return [layout.total_bytes for layout in layouts]
 
 
@@ -84,16 +84,16 @@ def _range(start: int, size: int) -> AddressRange:
     return start, start + size
 
 
-def with_ahead(
+def mark_overlaps(
     commands: Sequence[Command], numerics: Numerics, data_width: int
 ) -> tuple[Command, ...]:
     """Return the commands with the field ``ahead``: whether a command may begin before the command
     before is done."""
-    found: list[Command] = []
+    marked: list[Command] = []
     before = None
     for command in commands:
         areas = areas_of(command, numerics, data_width)
-        ahead = before is not None and areas.may_follow(before)
-        found.append(replace(command, ahead=int(ahead)))
+        ahead = before is not None and areas.may_overlap(before)
+        marked.append(replace(command, ahead=int(ahead)))
         before = areas
-    return tuple(found)
+    return tuple(marked)

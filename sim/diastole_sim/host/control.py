@@ -76,7 +76,7 @@ class Control:
         every = [c.encode() if isinstance(c, Command) else c for c in commands]
         encoded = b"".join(every)
         if any(len(each) != COMMAND_BYTES for each in every):
-            raise ValueError(f"every command has {COMMAND_BYTES} bytes")
+            raise ValueError(f"every command must have {COMMAND_BYTES} bytes")
         self.machine.bytes_at(at, len(encoded))[:] = bytearray(encoded)
         window = min(reads[0], at), max(reads[1], at + len(encoded))
         self.set("command_count", len(commands))
@@ -96,14 +96,14 @@ class Control:
         if self.limits is None or not commands:
             return
         expected = first_refused(commands, self.limits)
-        found = None if error is None else (error.index, error.code)
+        reported = None if error is None else (error.index, error.code)
         if error is not None and error.code not in PRECEDENCE:  # by the bus, while a command ran
             wrong = expected is not None and expected[0] < error.index
         else:
-            wrong = found != expected
+            wrong = reported != expected
         if wrong:
             raise ProtocolError(
-                f"{_refusal(found)}; by their table, {_refusal(expected)}",
+                f"{_refusal(reported)}; by the table of commands, {_refusal(expected)}",
                 self.report() if error is None else error.report,
             )
 
@@ -155,7 +155,9 @@ class Control:
         waited = self.machine.cycle + RESET_CYCLES
         while self.status("busy"):
             if self.machine.cycle > waited:
-                raise HardwareHang(f"still busy {RESET_CYCLES} cycles after a reset", self.report())
+                raise HardwareHang(
+                    f"the machine is still busy {RESET_CYCLES} cycles after a reset", self.report()
+                )
             self.machine.idle(100)
 
     def names(self) -> list[str]:
@@ -176,10 +178,10 @@ class Control:
         return "\n".join(lines)
 
 
-def _refusal(found: tuple[int, int] | None) -> str:
-    if found is None:
+def _refusal(error: tuple[int, int] | None) -> str:
+    if error is None:
         return "no command was refused"
-    index, code = found
-    known = code in tuple(ErrorCode)
-    meaning = ERROR_MEANINGS[ErrorCode(code)] if known else "an unknown error"
+    index, code = error
+    named = code in tuple(ErrorCode)
+    meaning = ERROR_MEANINGS[ErrorCode(code)] if named else "an unknown error"
     return f"command {index} was refused with error {code}: {meaning}"

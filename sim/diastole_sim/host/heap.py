@@ -18,12 +18,12 @@ class Heap:
     def __init__(self, base: int, size: int):
         self.base = base
         self._free = [(base, base + size)]  # sorted by address; no two pieces touch
-        self._taken: dict[int, int] = {}
+        self._allocated: dict[int, int] = {}
 
     @property
-    def taken_bytes(self) -> int:
+    def allocated_bytes(self) -> int:
         """Allocated bytes, gaps included."""
-        return sum(end - start for start, end in self._taken.items())
+        return sum(end - start for start, end in self._allocated.items())
 
     def allocate(self, size: int) -> int:
         """Return the address of ``size`` free bytes."""
@@ -33,20 +33,20 @@ class Heap:
                 self._free[place : place + 1] = (
                     [(start + length, end)] if end > start + length else []
                 )
-                self._taken[start] = start + length
+                self._allocated[start] = start + length
                 return start
-        raise MemoryError(f"no room for {size} bytes in the machine's memory")
+        raise MemoryError(f"the memory of the machine has no room for {size} bytes")
 
     def free(self, address: int) -> None:
         """Free a piece of :meth:`allocate`. KeyError if the address is not allocated."""
-        self._free = _joined(sorted([*self._free, (address, self._taken.pop(address))]))
+        self._free = _merged(sorted([*self._free, (address, self._allocated.pop(address))]))
 
 
-def _joined(pieces: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    joined: list[tuple[int, int]] = []
+def _merged(pieces: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
     for start, end in pieces:
-        if joined and joined[-1][1] == start:
-            joined[-1] = (joined[-1][0], end)
+        if merged and merged[-1][1] == start:
+            merged[-1] = (merged[-1][0], end)
         else:
-            joined.append((start, end))
-    return joined
+            merged.append((start, end))
+    return merged

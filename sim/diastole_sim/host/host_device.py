@@ -18,13 +18,13 @@ from diastole_sim.device.products import Products
 from diastole_sim.device.tensor_scales import TensorScales
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.improvement import Improvement
-from diastole_sim.host.ahead import areas_of, with_ahead
+from diastole_sim.host.ahead import areas_of, mark_overlaps
 from diastole_sim.host.control import Control
 from diastole_sim.host.errors import ProductError
 from diastole_sim.host.heap import Heap
-from diastole_sim.host.loops import ChosenLoops
+from diastole_sim.host.loops import ProductLoops
 from diastole_sim.host.running import AddressRange, RunningMachine
-from diastole_sim.host.tensor import Converted, DeviceTensor
+from diastole_sim.host.tensor import ConversionFacts, DeviceTensor
 from diastole_sim.spec.command import Command, scale_field
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.image import FloatLayout
@@ -42,7 +42,7 @@ UNWRITTEN = 0xA5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ProductRequest:
     """Requested product: the command, the places of results by name, and ``work``, an estimate of
     its cycles."""
 
@@ -57,11 +57,11 @@ def _merged(parts: Iterable[Mapping[str, Floats]]) -> dict[str, Floats]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Waiting:
+class PendingConversion:
     """Conversion that waits to run beside the next product."""
 
     tensor: DeviceTensor
-    asked: Conversion
+    request: Conversion
     command: Command
     exponent: int | None
     work: int
@@ -88,9 +88,11 @@ class HostDevice(Products[DeviceTensor]):
         try:
             self.numerics = Numerics.from_dict(self.product.parameters["numerics"])
             parameters, cycles = self.product.parameters, self.product.cell_cycles
-            self.loops = ChosenLoops(parameters, nest, machine.memory_model, cycles)
+            self.loops = ProductLoops(parameters, nest, machine.memory_model, cycles)
         except (KeyError, TypeError, ValueError) as error:
-            raise ProductError(f"{self.product.directory}: bad numerics: {error}") from error
+            raise ProductError(
+                f"{self.product.directory}: the manifest has wrong numerics: {error}"
+            ) from error
         self.control = Control(
             self.machine,
             Limits.of(self.numerics, data_width=self.product.data_width, nests=self.loops.limits),
@@ -98,7 +100,7 @@ class HostDevice(Products[DeviceTensor]):
         self.heap = Heap(self.machine.memory_base, self.machine.memory_bytes)
         self._commands = self.heap.allocate(COMMAND_BYTES)
         self._scales = TensorScales(self.numerics)
-        self._waiting: Waiting | None = None
+        self._pending: PendingConversion | None = None
         self.total_cycles = 0
         self._identify()
         self.control.set("seed", self.seed)
@@ -106,15 +108,15 @@ class HostDevice(Products[DeviceTensor]):
     def _identify(self) -> None:
         """Raise ProductError unless the registers name this kind of machine and this
         configuration."""
-        wanted = {
+        expected = {
             "magic": MAGIC,
             "config_hash": int(self.product.manifest["config_sha256"][:8], 16),
         }
-        for name, value in wanted.items():
-            found = self.control.read(name)
-            if found != value:
+        for name, value in expected.items():
+            got = self.control.read(name)
+            if got != value:
                 raise ProductError(
-                    f"{self.product.directory}: its {name} is {found:#x}, not {value:#x}"
+                    f"{self.product.directory}: register {name} reads {got:#x}, not {value:#x}"
                 )
 
     def close(self) -> None:
@@ -139,16 +141,16 @@ class HostDevice(Products[DeviceTensor]):
 
     # Tensors.
 
-    def _convert(self, array: Floats, asked: Conversion) -> DeviceTensor:
+    def _convert(self, array: Floats, request: Conversion) -> DeviceTensor:
         """Quantise on the hardware, with ``beside`` next to the following product, unless the
         product reads this tensor. The conversion runs at once if a fact about the tensor is read
         before the product."""
-        tensor_class, width = asked.tensor_class, asked.width
+        tensor_class, width = request.tensor_class, request.width
         self.numerics.converted_class(tensor_class, width)  # refuses an unknown width
-        self.settle()
-        exponent = self._scales.choose(asked)
+        self.finish()
+        exponent = self._scales.choose(request)
         tensor = DeviceTensor(self, (array.shape[0], array.shape[1]), tensor_class, width)
-        field = scale_field(exponent, tensor.chosen.format)
+        field = scale_field(exponent, tensor.storage.format)
         for image in tensor.images:
             image.data[:] = UNWRITTEN
         command = Command.convert(
@@ -157,48 +159,48 @@ class HostDevice(Products[DeviceTensor]):
             cols=array.shape[1],
             source=self._put_floats(array),
             destination=tensor.images[0].address,
-            second=tensor.images[1].address if tensor.chosen.two_copies else 0,
-            tag=asked.tag,
-            step=asked.step,
+            second=tensor.images[1].address if tensor.storage.two_copies else 0,
+            tag=request.tag,
+            step=request.step,
             scale=field,
             planes=tensor.planes,
         )
-        self._waiting = Waiting(
+        self._pending = PendingConversion(
             tensor=tensor,
-            asked=asked,
+            request=request,
             command=command,
             exponent=exponent,
             work=2 * array.size,
         )
-        tensor.unsettled = True
-        if not asked.beside:
-            self.settle()
+        tensor.pending = True
+        if not request.beside:
+            self.finish()
         return tensor
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         """Run the conversion that waits for a product, if any."""
-        if self._waiting is not None:
-            self._do([])
+        if self._pending is not None:
+            self._run_requests([])
 
-    def _note(self, waiting: Waiting) -> None:
+    def _note(self, pending: PendingConversion) -> None:
         """Record the registers about the converted tensor."""
-        read, tensor = self.control.read, waiting.tensor
-        amax, exponent = read("amax"), waiting.exponent
-        if tensor.chosen.has_tensor_scale and exponent is None:
-            exponent = amax_exponent(amax, tensor.chosen)
+        read, tensor = self.control.read, pending.tensor
+        amax, exponent = read("amax"), pending.exponent
+        if tensor.storage.has_tensor_scale and exponent is None:
+            exponent = amax_exponent(amax, tensor.storage)
         tensor.note(
-            Converted(
+            ConversionFacts(
                 nan=self._flag(f"{tensor.tensor_class}_nan"),
                 inf=self._flag(f"{tensor.tensor_class}_inf"),
                 saturated=read("saturated"),
                 underflowed=read("underflowed"),
                 amax=amax,
                 convert_cycles=read("convert_cycles"),
-                tensor_exponent=exponent if tensor.chosen.has_tensor_scale else None,
+                tensor_exponent=exponent if tensor.storage.has_tensor_scale else None,
                 improvement=self._improvement(tensor),
             )
         )
-        self._scales.remember(waiting.asked, amax)
+        self._scales.remember(pending.request, amax)
 
     def _improvement(self, tensor: DeviceTensor) -> Improvement | None:
         """Return the monitor's counts for the tensor of the last conversion."""
@@ -212,10 +214,10 @@ class HostDevice(Products[DeviceTensor]):
 
         ValueError if the tensor's class differs from the device's class.
         """
-        own = self.numerics.tensor_class(tensor.tensor_class)
-        if tensor.width in self.numerics.widths and own.format.planes:
-            own = self.numerics.converted_class(tensor.tensor_class, tensor.width)
-        require_storage("the tensor", tensor.chosen, tensor.block, own, self.numerics.block)
+        storage = self.numerics.tensor_class(tensor.tensor_class)
+        if tensor.width in self.numerics.widths and storage.format.planes:
+            storage = self.numerics.converted_class(tensor.tensor_class, tensor.width)
+        require_storage("the tensor", tensor.storage, tensor.block, storage, self.numerics.block)
         uploaded = DeviceTensor(self, tensor.shape, tensor.tensor_class, tensor.width)
         uploaded.write(tensor)
         return uploaded
@@ -264,12 +266,12 @@ class HostDevice(Products[DeviceTensor]):
 
     # Products.
 
-    def _own(self, operand: object) -> DeviceTensor | None:
+    def _device_tensor(self, operand: object) -> DeviceTensor | None:
         if isinstance(operand, DeviceTensor) and operand.device is self:
             return operand
         return None
 
-    def _names_over_time(self) -> bool:
+    def _tags_over_time(self) -> bool:
         return self.numerics.source == "delayed"
 
     def _check_sizes(self, operation: Operation, sizes: Mapping[str, int]) -> None:
@@ -282,18 +284,18 @@ class HostDevice(Products[DeviceTensor]):
         sizes: Mapping[str, int],
         converted: Sequence[DeviceTensor],
     ) -> ProductResult:
-        if any(tensor.unsettled for tensor in operands.values()):
-            self.settle()
+        if any(tensor.pending for tensor in operands.values()):
+            self.finish()
         before = sum(tensor.convert_cycles for tensor in converted)
-        values = _merged(self._do(self._asked(operation, operands, sizes)))
+        values = _merged(self._run_requests(self._requests(operation, operands, sizes)))
         return self._result(operation, operands, values, before)
 
-    def _asked(
+    def _requests(
         self,
         operation: Operation,
         operands: Mapping[str, DeviceTensor],
         sizes: Mapping[str, int],
-    ) -> list[Asked]:
+    ) -> list[ProductRequest]:
         """Return the commands of an operation. The two commands of an operation with two products
         are in flight together."""
         widths = _widths(operands)
@@ -302,7 +304,7 @@ class HostDevice(Products[DeviceTensor]):
             self._loops_of(operation, sizes)  # refuses a nest that the operation does not take
         parts = [OPERATIONS[name] for name in names]
         return [
-            self._ask(part, {name: operands[name] for name in part.operand_names}, sizes)
+            self._request(part, {name: operands[name] for name in part.operand_names}, sizes)
             for part in parts
         ]
 
@@ -316,27 +318,27 @@ class HostDevice(Products[DeviceTensor]):
         ``exact``, ``overflow`` and the counters in each result are the values for all products
         together. Errors as for single products.
         """
-        self.settle()
-        asked: list[tuple[Operation, Mapping[str, DeviceTensor], list[Asked]]] = []
-        for name, given in products:
+        self.finish()
+        requests: list[tuple[Operation, Mapping[str, DeviceTensor], list[ProductRequest]]] = []
+        for name, arguments in products:
             operation = OPERATIONS[name]
             operands = {
-                each: self._require_own(each, tensor)
-                for each, tensor in zip(operation.operand_names, given, strict=True)
+                each: self._require_tensor(each, tensor)
+                for each, tensor in zip(operation.operand_names, arguments, strict=True)
             }
             sizes = sizes_of({each: tensor.shape for each, tensor in operands.items()})
             self._check_sizes(operation, sizes)
-            asked.append((operation, operands, self._asked(operation, operands, sizes)))
-        found = iter(self._do([part for _, _, parts in asked for part in parts]))
+            requests.append((operation, operands, self._requests(operation, operands, sizes)))
+        outputs = iter(self._run_requests([part for _, _, parts in requests for part in parts]))
         return [
-            self._result(operation, operands, _merged(next(found) for _ in parts), 0)
-            for operation, operands, parts in asked
+            self._result(operation, operands, _merged(next(outputs) for _ in parts), 0)
+            for operation, operands, parts in requests
         ]
 
-    def _require_own(self, name: str, operand: DeviceTensor) -> DeviceTensor:
-        held = self._held(name, operand)
-        assert isinstance(held, DeviceTensor), "an array"
-        return held
+    def _require_tensor(self, name: str, operand: DeviceTensor) -> DeviceTensor:
+        checked = self._checked(name, operand)
+        assert isinstance(checked, DeviceTensor), "an array"
+        return checked
 
     def _result(
         self,
@@ -360,17 +362,17 @@ class HostDevice(Products[DeviceTensor]):
         m, n, k = (sizes[axis] for axis in AXES)
         return self.loops.of(operation.name, m=m, n=n, k=k, widths=widths)
 
-    def _ask(
+    def _request(
         self,
         operation: Operation,
         operands: Mapping[str, DeviceTensor],
         sizes: Mapping[str, int],
-    ) -> Asked:
+    ) -> ProductRequest:
         """Return the command of a product, with allocated places for the results."""
         addresses = {
             read.field: operands[read.operand.name].address(read.copy)
             for read in operation.reads
-            if not read.second or operands[read.operand.name].chosen.two_copies
+            if not read.second or operands[read.operand.name].storage.two_copies
         }
         places: dict[str, tuple[int, FloatLayout]] = {}
         for tensor, field in zip(operation.results, operation.result_fields, strict=True):
@@ -391,22 +393,22 @@ class HostDevice(Products[DeviceTensor]):
             **addresses,
         )
         results = sum(_area(layout) for _, layout in places.values())
-        return Asked(
+        return ProductRequest(
             command=command,
             places=places,
             work=_block_steps(sizes, self.numerics.block) + results,
         )
 
-    def _do(self, asked: Sequence[Asked]) -> list[dict[str, Floats]]:
+    def _run_requests(self, requests: Sequence[ProductRequest]) -> list[dict[str, Floats]]:
         """Run products, with the waiting conversion beside them. Return the results by name."""
-        waiting, self._waiting = self._waiting, None
-        commands = [each.command for each in asked]
-        work = sum(each.work for each in asked)
-        places = [place for each in asked for place in each.places.values()]
-        if waiting is not None:
-            commands.append(waiting.command)
-            work += waiting.work
-        commands = with_ahead(commands, self.numerics, self.product.data_width)
+        pending, self._pending = self._pending, None
+        commands = [each.command for each in requests]
+        work = sum(each.work for each in requests)
+        places = [place for each in requests for place in each.places.values()]
+        if pending is not None:
+            commands.append(pending.command)
+            work += pending.work
+        commands = mark_overlaps(commands, self.numerics, self.product.data_width)
         areas = [areas_of(each, self.numerics, self.product.data_width) for each in commands]
         reads = [area for each in areas for area in each.reads]
         try:
@@ -417,20 +419,20 @@ class HostDevice(Products[DeviceTensor]):
                 work=work,
             )
             self.total_cycles += self.control.read("cycles_total")
-            if waiting is not None:
-                self._note(waiting)
+            if pending is not None:
+                self._note(pending)
             return [
                 {
                     name: layout.unpack(self.machine.bytes_at(at, layout.total_bytes))
                     for name, (at, layout) in each.places.items()
                 }
-                for each in asked
+                for each in requests
             ]
         finally:
             for address, _ in places:
                 self.heap.free(address)
-            if waiting is not None:
-                self.heap.free(waiting.command.address_x)
+            if pending is not None:
+                self.heap.free(pending.command.address_x)
 
     def _counters(self, convert_cycles: int) -> CommandCounters:
         read, beat_bytes = self.control.read, self.product.data_width // 8
@@ -448,8 +450,8 @@ class HostDevice(Products[DeviceTensor]):
 def _widths(operands: Mapping[str, DeviceTensor]) -> Widths:
     """Return the widths of the classes x, w and dy. None for an absent operand, and for a class
     with a single width."""
-    found = {tensor.tensor_class: tensor.width for tensor in operands.values()}
-    return found.get("x"), found.get("w"), found.get("dy")
+    widths = {tensor.tensor_class: tensor.width for tensor in operands.values()}
+    return widths.get("x"), widths.get("w"), widths.get("dy")
 
 
 def _block_steps(sizes: Mapping[str, int], block: int) -> int:

@@ -6,13 +6,13 @@ from typing import Any
 from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.chunk_walk import loops_of
 from diastole_sim.perf.modelled_machine import Memory, ModelledMachine
-from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.command import DEFAULT_NEST
 from diastole_sim.spec.nest import Nest, ProductNests
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 
-class ChosenLoops:
+class ProductLoops:
     """Nests for the commands of one machine.
 
     ``parameters``: parameters of the manifest; KeyError, TypeError or ValueError for a malformed
@@ -42,7 +42,7 @@ class ChosenLoops:
             has_vector="vector" in parameters,
             memory=memory or Memory.axi(),
         )
-        self._found: dict[tuple[str, int, int, int, Widths], Nest] = {}
+        self._nests: dict[tuple[str, int, int, int, Widths], Nest] = {}
 
     def products(
         self, operation: str, *, m: int, n: int, widths: Widths = WIDEST
@@ -60,15 +60,15 @@ class ChosenLoops:
         """
         limits = self.limits.of(operation)
         if limits is None:
-            if self.nest not in (None, MACHINES_OWN):
-                raise ValueError(f"{operation} takes no nest: its loops are its own")
-            return MACHINES_OWN
+            if self.nest not in (None, DEFAULT_NEST):
+                raise ValueError(f"{operation} takes no nest: the loops of {operation} are fixed")
+            return DEFAULT_NEST
         if self.nest is not None:
             loops = loops_of(self._machine, operation, m, n, k, widths=widths)
             if problem := limits.problem(self.nest, loops.blocks, loops.planes):
                 raise ValueError(f"the nest of {operation}: {problem}")
             return self.nest
         shape = (operation, m, n, k, widths)
-        if shape not in self._found:
-            self._found[shape] = choose_nest(self._machine, limits, *shape)
-        return self._found[shape]
+        if shape not in self._nests:
+            self._nests[shape] = choose_nest(self._machine, limits, *shape)
+        return self._nests[shape]

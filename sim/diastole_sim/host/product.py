@@ -49,9 +49,11 @@ class Product:
         try:
             manifest = read_manifest(path)
         except OSError as error:
-            raise ProductError(f"{directory} is no product: no {MANIFEST} can be read") from error
+            raise ProductError(
+                f"{directory} is not a product: {MANIFEST} cannot be read"
+            ) from error
         except ValueError as error:
-            raise ProductError(f"{path} is no JSON: {error}") from error
+            raise ProductError(f"{path} is not JSON: {error}") from error
         try:
             sources = tuple(
                 directory / file["path"]
@@ -83,6 +85,8 @@ class Product:
         if missing:
             raise ProductError(f"{self.directory} lacks {', '.join(missing)}")
         if self.data_width not in (32, 64, 128, 256, 512):
-            raise ProductError(f"data_width is {self.data_width}, not a power of two in 32..512")
+            raise ProductError(
+                f"data_width is {self.data_width}, but must be a power of two in 32..512"
+            )
         if self.memory_ports not in (1, 2):
-            raise ProductError(f"ports is {self.memory_ports}, neither 1 nor 2")
+            raise ProductError(f"ports is {self.memory_ports}, but must be 1 or 2")

@@ -1,4 +1,4 @@
-"""Converted tensor in the memory of the hardware."""
+"""ConversionFacts tensor in the memory of the hardware."""
 
 import math
 import weakref
@@ -22,7 +22,7 @@ from diastole_sim.spec.planes import join_planes, split_planes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Converted:
+class ConversionFacts:
     """Facts about a tensor's data after the conversion; members as in :class:`DeviceTensor`."""
 
     nan: bool = False
@@ -35,7 +35,7 @@ class Converted:
     improvement: Improvement | None = None
 
 
-class Holder(Protocol):
+class TensorOwner(Protocol):
     """Members that a tensor needs of its device."""
 
     numerics: Numerics
@@ -43,7 +43,7 @@ class Holder(Protocol):
     machine: RunningMachine
     heap: Heap
 
-    def settle(self) -> None: ...
+    def finish(self) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +73,8 @@ class StoredImage:
 
     def unpack(self) -> tuple[StoredCopy, int | None]:
         """Return the copy in the image, and the header's exponent (None without a header)."""
-        found = [self.layout.unpack(image) for image in self._each]
-        return join_planes([copy for copy, _ in found]), found[0][1]
+        unpacked = [self.layout.unpack(image) for image in self._each]
+        return join_planes([copy for copy, _ in unpacked]), unpacked[0][1]
 
     @property
     def _each(self) -> NDArray[np.uint8]:
@@ -90,13 +90,13 @@ class DeviceTensor:
     - ``amax``: binary32 bits of the largest finite magnitude of the data.
     - ``tensor_exponent``: exponent of the tensor's scale, if the tensor has a scale.
     - ``convert_cycles``: cycles of the conversion, 0 for an uploaded tensor.
-    - ``unsettled``: true while the conversion waits for a product, to run beside the product.
+    - ``pending``: true while the conversion waits for a product, to run beside the product.
       Reading a fact about the data runs the conversion first.
     """
 
     def __init__(
         self,
-        device: Holder,
+        device: TensorOwner,
         shape: tuple[int, int],
         tensor_class: str,
         width: int | None = None,
@@ -104,13 +104,13 @@ class DeviceTensor:
         self.device = device
         self.shape = shape
         self.tensor_class = tensor_class
-        self.chosen = device.numerics.converted_class(tensor_class, width)
-        self.planes = self.chosen.format.plane_count
-        self.unsettled = False
-        self._converted = Converted()
+        self.storage = device.numerics.converted_class(tensor_class, width)
+        self.planes = self.storage.format.plane_count
+        self.pending = False
+        self._facts = ConversionFacts()
         images: list[StoredImage] = []
         for layout in image_layouts(
-            self.chosen, shape, block=device.numerics.block, data_width=device.product.data_width
+            self.storage, shape, block=device.numerics.block, data_width=device.product.data_width
         ):
             address = device.heap.allocate(self.planes * layout.total_bytes)
             weakref.finalize(self, device.heap.free, address).atexit = False
@@ -120,33 +120,33 @@ class DeviceTensor:
             images.append(image)
         self.images = tuple(images)
 
-    def note(self, converted: Converted) -> None:
+    def note(self, facts: ConversionFacts) -> None:
         """Record the conversion of the tensor, with the facts about its data."""
-        self._converted = converted
-        self.unsettled = False
+        self._facts = facts
+        self.pending = False
 
     @property
-    def converted(self) -> Converted:
+    def facts(self) -> ConversionFacts:
         """Facts about the tensor's data. A waiting conversion runs first."""
-        if self.unsettled:
-            self.device.settle()
-        return self._converted
+        if self.pending:
+            self.device.finish()
+        return self._facts
 
     @property
     def nan(self) -> bool:
-        return self.converted.nan
+        return self.facts.nan
 
     @property
     def inf(self) -> bool:
-        return self.converted.inf
+        return self.facts.inf
 
     @property
     def saturated(self) -> int:
-        return self.converted.saturated
+        return self.facts.saturated
 
     @property
     def underflowed(self) -> int:
-        return self.converted.underflowed
+        return self.facts.underflowed
 
     @property
     def stored(self) -> int:
@@ -155,27 +155,27 @@ class DeviceTensor:
 
     @property
     def amax(self) -> int:
-        return self.converted.amax
+        return self.facts.amax
 
     @property
     def convert_cycles(self) -> int:
-        return self.converted.convert_cycles
+        return self.facts.convert_cycles
 
     @property
     def tensor_exponent(self) -> int | None:
-        return self.converted.tensor_exponent
+        return self.facts.tensor_exponent
 
     @property
     def width(self) -> int | None:
         """Bits of a magnitude, chosen for the tensor in the format ``fast``; None in any different
         format."""
-        return self.chosen.format.fraction_bits if self.chosen.format.planes else None
+        return self.storage.format.fraction_bits if self.storage.format.planes else None
 
     @property
     def improvement(self) -> Improvement | None:
         """Counts of the monitor for the tensor in the format ``fast``; None in any different
         format."""
-        return self.converted.improvement
+        return self.facts.improvement
 
     @property
     def ranges(self) -> list[AddressRange]:
@@ -209,7 +209,7 @@ class DeviceTensor:
         return Quantised(
             shape=self.shape,
             tensor_class=self.tensor_class,
-            chosen=self.chosen,
+            storage=self.storage,
             block=self.device.numerics.block,
             copies=tuple(copies),
             tensor_exponent=exponent,
@@ -236,7 +236,7 @@ class DeviceTensor:
         for image, copy in zip(self.images, tensor.copies, strict=True):
             image.pack(copy, tensor.tensor_exponent)
         self.note(
-            Converted(
+            ConversionFacts(
                 nan=tensor.nan,
                 inf=tensor.inf,
                 saturated=tensor.saturated,

@@ -15,7 +15,7 @@ LOCATED = 3
 digits."""
 NUMBER_CYCLES = 4
 """Cycles of every number of a list if several numbers wait, for numbers of 256 to 4095."""
-KEPT_CYCLES = 1
+REPEAT_CYCLES = 1
 """Cycles before the write of an input that lies in beats of the block before."""
 COUNTED = 1
 """Cycles from a block's last beat until an instruction may be taken."""
@@ -64,46 +64,46 @@ class ChainInputs:
         """Return, for every input, the cycle from which an instruction that reads the block may be
         taken. ``product``: first cycle in which a row of the product could arrive."""
         begin = max(self.next_begin, self.released.popleft() + 1)
-        found: dict[int, int] = {}
-        asks = begin
+        input_cycles: dict[int, int] = {}
+        request = begin
         for number, stream in sorted(self.task.inputs.items()):
             if stream.kind == Kind.PRODUCT:
                 self.product = max(self.product, product, begin + 1) + self.vector.block
-                found[number] = self.product - 1 + COUNTED
+                input_cycles[number] = self.product - 1 + COUNTED
             elif stream.kind in IN_MEMORY:
-                asks = self._input(stream, block, asks)
-                found[number] = self.beat + COUNTED
-        self.next_begin = asks
-        return found
+                request = self._input(stream, block, request)
+                input_cycles[number] = self.beat + COUNTED
+        self.next_begin = request
+        return input_cycles
 
     def release(self, cycle: int) -> None:
         """Give back the oldest block in ``cycle``."""
         self.released.append(cycle)
 
-    def _input(self, stream: Descriptor, block: VisitedBlock, asks: int) -> int:
+    def _input(self, stream: Descriptor, block: VisitedBlock, requests: int) -> int:
         """Request an input of a block; return the cycle in which the next input may be offered."""
         gathered = stream.kind in GATHERED
         if gathered and self._lists_now(block):
-            asks = self._list(block.rows, asks)
+            requests = self._list(block.rows, requests)
         self._empty(block)
         rows, holds = self._pieces(stream, block)
         if self._again(stream, block):
-            self.beat = max(self.beat, asks) + KEPT_CYCLES + rows * sum(holds)
-            return asks + 1
+            self.beat = max(self.beat, requests) + REPEAT_CYCLES + rows * sum(holds)
+            return requests + 1
         if gathered:
-            asks = self._gathered(rows, holds, asks)
+            requests = self._gathered(rows, holds, requests)
         else:
             by_row = stream.kind not in (Kind.COLUMN, Kind.ROW, Kind.LABELS, Kind.MASK)
             count = block.i * self.vector.block * by_row
             count = block.i if stream.kind == Kind.MASK else count
-            first = self.segments.begin(asks, count)
+            first = self.segments.begin(requests, count)
             self._requests(first, rows, holds)
-            asks = self.segments.entered + 1
+            requests = self.segments.entered + 1
         if gathered and block.first and self._lists_ahead:
             left = self.task.walk.rows - (block.i + 1) * self.vector.block
             if left > 0:
-                asks = self._list(min(left, self.vector.block), asks)
-        return asks
+                requests = self._list(min(left, self.vector.block), requests)
+        return requests
 
     @property
     def _lists_ahead(self) -> bool:
@@ -126,22 +126,22 @@ class ChainInputs:
         bits = side * (side if kind == Kind.MASK else ELEMENT_BITS[kind])
         return block.j % max(1, width // bits) != 0
 
-    def _list(self, rows: int, asks: int) -> int:
+    def _list(self, rows: int, requests: int) -> int:
         """Read the numbers of a line's rows; return the cycle in which the next piece may be
         offered."""
-        first = self.segments.begin(asks, 0)
+        first = self.segments.begin(requests, 0)
         self._requests(first, 1, list(self._shared(rows, 32)))
         begun = self.beat - rows + 1
         self.located = [begun + LOCATED + NUMBER_CYCLES * (row + 1) for row in range(rows)]
         return self.segments.entered + 1
 
-    def _gathered(self, rows: int, holds: list[int], asks: int) -> int:
+    def _gathered(self, rows: int, bits: list[int], requests: int) -> int:
         """Request the gathered rows of a block after they are located."""
         for row in range(rows):
-            first = self.segments.begin(max(asks, self.located[row] + 1), 0)
-            self._requests(first, 1, holds)
-            asks = self.segments.entered + 1
-        return asks
+            first = self.segments.begin(max(requests, self.located[row] + 1), 0)
+            self._requests(first, 1, bits)
+            requests = self.segments.entered + 1
+        return requests
 
     def _empty(self, block: VisitedBlock) -> None:
         """Add a cycle for a row of zeros if the block has rows outside the tensor."""
@@ -160,9 +160,9 @@ class ChainInputs:
 
     def _shared(self, rows: int, bits: int) -> Iterator[int]:
         """Yield the number of rows in every beat. ``bits``: bits of a row."""
-        most = min(self.vector.block, max(1, self.vector.data_width // bits))
-        for begin in range(0, rows, most):
-            yield min(most, rows - begin)
+        max_rows = min(self.vector.block, max(1, self.vector.data_width // bits))
+        for begin in range(0, rows, max_rows):
+            yield min(max_rows, rows - begin)
 
     def _requests(self, first: int, rows: int, holds: list[int]) -> None:
         """Send ``rows`` requests, one per cycle from ``first`` on. ``holds``: cycles of the beats

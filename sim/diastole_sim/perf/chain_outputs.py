@@ -3,24 +3,24 @@
 from collections import deque
 
 from diastole_sim.perf.chain_inputs import SegmentTimes
-from diastole_sim.perf.fed_conversion import FedConversion
 from diastole_sim.perf.modelled_vector import WRITTEN, ChainTask, ModelledVector, VisitedBlock
 from diastole_sim.perf.result_store import ANSWERED, WRITES_AHEAD
+from diastole_sim.perf.streamed_conversion import StreamedConversion
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.stream_table import ELEMENT_BITS, Kind
 
 BLOCKS_WAITING = 4
 """Capacity of the queue of rows, in blocks."""
-ASKS_WAITING = 2
+REQUESTS_WAITING = 2
 """Most blocks that wait for the location of addresses."""
 LEAST_IMAGE_ROWS, IMAGE_BITS = 32, 1 << 13
 """Rows of an image that wait for the converter: LEAST_IMAGE_ROWS at least, and more on a narrow
 bus."""
 LEAVES = 2
 """Cycles from a row's arrival until the row leaves."""
-TAKEN = 2
+ACCEPT_CYCLES = 2
 """Cycles from a write request to its first beat."""
-BY_ROWS = (Kind.F32, Kind.BF16, Kind.U8)
+ROW_KINDS = (Kind.F32, Kind.BF16, Kind.U8)
 
 
 class ChainOutputs:
@@ -31,23 +31,23 @@ class ChainOutputs:
         self.vector, self.task = vector, task
         self.segments = SegmentTimes()
         self.packed = deque([now - 2] * BLOCKS_WAITING)
-        self.asked = deque([now - 2] * ASKS_WAITING)
+        self.requested = deque([now - 2] * REQUESTS_WAITING)
         self.row = self.beat = now - 1
         self.responses: deque[int] = deque([now - 2] * WRITES_AHEAD)
         self.written = 0
         self.write_beats = 0
-        self.image: FedConversion | None = None
+        self.image: StreamedConversion | None = None
         waiting = max(LEAST_IMAGE_ROWS, IMAGE_BITS // vector.data_width)
         self.image_rows = deque([now - 2] * waiting)
         self.image_row = now - 1
         for each in task.outputs.values():
             if each.kind == Kind.IMAGE:
-                self.image = FedConversion(vector, each, task, now)
+                self.image = StreamedConversion(vector, each, task, now)
 
     @property
-    def room(self) -> int:
+    def free_cycle(self) -> int:
         """First cycle in which an instruction may output a block."""
-        return max(self.packed[0], self.asked[0]) + 1
+        return max(self.packed[0], self.requested[0]) + 1
 
     @property
     def idle(self) -> int:
@@ -59,26 +59,26 @@ class ChainOutputs:
         """Cycle in which all outputs are in memory."""
         return self.written if self.image is None else max(self.written, self.image.answered)
 
-    def give(self, number: int, block: VisitedBlock, taken: int) -> None:
-        """Output a block of an instruction that is ``taken`` in a cycle."""
+    def write_block(self, number: int, block: VisitedBlock, accepted: int) -> None:
+        """Output a block of an instruction that is ``accepted`` in a cycle."""
         self.packed.popleft()
-        self.asked.popleft()
+        self.requested.popleft()
         kind = Kind(self.task.outputs[number].kind)
         per_row = self._beats(kind, block)
-        requests = self._ask(kind, block, taken, per_row)
-        asked: deque[int] = deque(requests)
+        requests = self._request(kind, block, accepted, per_row)
+        pending: deque[int] = deque(requests)
         for row in range(self.vector.block):
-            self.row = max(self.row + 1, taken + 1 + row + WRITTEN + LEAVES)
+            self.row = max(self.row + 1, accepted + 1 + row + WRITTEN + LEAVES)
             if kind == Kind.IMAGE:
-                self._give_row(block, row)
-            begins = asked.popleft() + TAKEN if asked and per_row[row] else 0
+                self._write_row(block, row)
+            begins = pending.popleft() + ACCEPT_CYCLES if pending and per_row[row] else 0
             for _ in range(per_row[row]):
                 self.beat = max(self.beat + 1, self.row, begins)
                 self.row = self.beat
                 self.write_beats += 1
             if per_row[row] and self._ends(kind, row, per_row):
                 self.written = self.beat + self.vector.memory.response_cycles
-                self.responses[-1 - len(asked)] = self.written
+                self.responses[-1 - len(pending)] = self.written
         self.packed.append(self.row)
         if self.image is not None and kind == Kind.IMAGE:
             self.image.block(block, self.image_row)
@@ -86,7 +86,7 @@ class ChainOutputs:
     def _ends(self, kind: Kind, row: int, per_row: list[int]) -> bool:
         return kind != Kind.MASK or not any(per_row[row + 1 :])
 
-    def _give_row(self, block: VisitedBlock, row: int) -> None:
+    def _write_row(self, block: VisitedBlock, row: int) -> None:
         """Pass a row of an image to the queue before the converter. The converter takes rows word
         by word if the converter has space for the tile."""
         assert self.image is not None
@@ -101,34 +101,36 @@ class ChainOutputs:
     def _beats(self, kind: Kind, block: VisitedBlock) -> list[int]:
         """Return the beats of every row of a block."""
         vector, side = self.vector, self.vector.block
-        if kind in BY_ROWS:
+        if kind in ROW_KINDS:
             beats = vector.beats(block.cols, ELEMENT_BITS[kind])
             return [beats if row < block.rows else 0 for row in range(side)]
         if kind == Kind.MASK:
-            most = max(1, min(side, vector.data_width // side))
-            return [int((row + 1) % most == 0) for row in range(side)]
+            rows_per_beat = max(1, min(side, vector.data_width // side))
+            return [int((row + 1) % rows_per_beat == 0) for row in range(side)]
         if kind == Kind.ROW and block.last:
             return [int(row < block.rows) for row in range(side)]
         if kind == Kind.COLUMN and block.last:
             return [vector.beats(block.cols, 32), *[0] * (side - 1)]
         return [0] * side
 
-    def _ask(self, kind: Kind, block: VisitedBlock, taken: int, per_row: list[int]) -> list[int]:
+    def _request(
+        self, kind: Kind, block: VisitedBlock, accepted: int, per_row: list[int]
+    ) -> list[int]:
         """Return the cycles of a block's requests."""
         if not any(per_row):
-            self.asked.append(taken + 1)
+            self.requested.append(accepted + 1)
             return []
         by_block = kind in (Kind.MASK, Kind.COLUMN)
         count = {Kind.MASK: block.i, Kind.COLUMN: 0, Kind.ROW: 0}.get(
             kind, block.i * self.vector.block
         )
-        first = self.segments.begin(taken + 1, count)
-        self.asked.append(self.segments.entered)
-        found: list[int] = []
+        first = self.segments.begin(accepted + 1, count)
+        self.requested.append(self.segments.entered)
+        cycles: list[int] = []
         request = first - 1
         for _ in range(1 if by_block else sum(map(bool, per_row))):
-            request = max(request + 1, self.responses.popleft() + ANSWERED - TAKEN)
+            request = max(request + 1, self.responses.popleft() + ANSWERED - ACCEPT_CYCLES)
             self.responses.append(request)
-            found.append(request)
+            cycles.append(request)
         self.segments.last = request
-        return found
+        return cycles

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from diastole_sim.perf.chain_inputs import ChainInputs
 from diastole_sim.perf.chain_outputs import ChainOutputs
 from diastole_sim.perf.modelled_vector import ChainTask, ModelledVector, VisitedBlock
-from diastole_sim.spec.micro import FAR_TURN, INPUTS, OUTPUTS, REGISTERS, Instruction, Source
+from diastole_sim.spec.micro import FAR_ROTATION, INPUTS, OUTPUTS, REGISTERS, Instruction, Source
 from diastole_sim.spec.sizes.vector_shape import PIPELINE
 from diastole_sim.spec.stream_table import GATHERED, Kind, PanelOrder
 
@@ -19,7 +19,7 @@ SCANNED, HIDDEN, BEGINS = 14, 4, 4
 """Cycles of a set-up. SCANNED: cycles for a program of at most HIDDEN instructions, which are read
 beside the kinds of the streams. BEGINS: cycles from the end of the set-up to the offer of the first
 block."""
-IMAGE_ASKED = 2
+IMAGE_REQUEST = 2
 """Cycles from the end of the image before to the offer of the first block, for a chain that makes
 an image."""
 
@@ -75,32 +75,34 @@ class ChainCore:
         self.vector, self.task = vector, task
         begin = now + setup_cycles(task)
         if any(each.kind == Kind.IMAGE for each in task.outputs.values()):
-            begin = max(begin, converter_free + IMAGE_ASKED)
+            begin = max(begin, converter_free + IMAGE_REQUEST)
         self.inputs = ChainInputs(vector, task, begin)
         self.outputs = ChainOutputs(vector, task, begin)
-        self.taken: deque[int] = deque([begin - 2] * ENTRIES)  # when the entries before were taken
-        self.chosen = begin
+        self.accepted: deque[int] = deque(
+            [begin - 2] * ENTRIES
+        )  # when the entries before were taken
+        self.selected = begin
         self.slot = begin - vector.slot  # when the last instruction was taken
         self.before: Instruction | None = None
         self.released = begin - 1
         self.special, self.owner = begin - 2 * vector.special_cycles, -1
-        self.known = False
+        self.decided = False
         self.waits: Counter[str] = Counter()
 
     def block(self, block: VisitedBlock, product: int = 0) -> int:
         """Run the instructions of a block; return the cycle in which the block is given back.
         ``product``: first cycle in which the block's first row could arrive from a product."""
         there = self.inputs.block(block, product)
-        self.chosen += 1  # the block is taken
+        self.selected += 1  # the block is taken
         for instruction in self.task.program:
             if block.does(instruction):
                 self._instruction(instruction, block, there)
-            elif not self.known:
-                self.chosen += 1
-        self.known = True
+            elif not self.decided:
+                self.selected += 1
+        self.decided = True
         fetched = self._fetch()
-        ended = max(fetched, self.released + 1, *there.values(), self.taken[-1] + 1)
-        self.taken.append(ended)
+        ended = max(fetched, self.released + 1, *there.values(), self.accepted[-1] + 1)
+        self.accepted.append(ended)
         self.released = max(ended, self.slot + self.vector.slot)
         self.inputs.release(self.released)
         return self.released
@@ -122,41 +124,41 @@ class ChainCore:
 
     def _fetch(self) -> int:
         """Choose the next entry; return the first cycle in which the entry may be taken."""
-        self.chosen = max(self.chosen + 1, self.taken.popleft() + 1)
-        return self.chosen + FETCHED
+        self.selected = max(self.selected + 1, self.accepted.popleft() + 1)
+        return self.selected + FETCHED
 
     def _instruction(
-        self, instruction: Instruction, block: VisitedBlock, there: dict[int, int]
+        self, instruction: Instruction, block: VisitedBlock, available: dict[int, int]
     ) -> None:
         vector = self.vector
-        ready = max(self._fetch(), self.slot + vector.slot, self.taken[-1] + 1)
+        ready = max(self._fetch(), self.slot + vector.slot, self.accepted[-1] + 1)
         streams = {source - Source.S0 for source in instruction.sources.values()}
-        come = max([ready, *(there[number] for number in streams if number in there)])
+        come = max([ready, *(available[number] for number in streams if number in available)])
         output = instruction.output
         gives = output is not None and self.task.outputs[output].kind != Kind.PANEL
-        room = max(come, self.outputs.room) if gives else come
-        taken = max(room, self._specials(instruction), self._rows(instruction))
+        space_cycle = max(come, self.outputs.free_cycle) if gives else come
+        accepted = max(space_cycle, self._specials(instruction), self._rows(instruction))
         self.waits["input"] += come - ready
-        self.waits["output"] += room - come
-        self.waits["special"] += taken - room
+        self.waits["output"] += space_cycle - come
+        self.waits["special"] += accepted - space_cycle
         if instruction.special:
-            self.special, self.owner = taken, instruction.d
+            self.special, self.owner = accepted, instruction.d
         elif instruction.d == self.owner:
             self.owner = -1
         if gives:
             assert output is not None
-            self.outputs.give(output, block, taken)
+            self.outputs.write_block(output, block, accepted)
             if self._is_paired(instruction):  # a slot for the output, then a slot for the register
-                taken += PIPELINE + self.vector.block - 1
-        self.taken.append(taken)
-        self.slot, self.before = taken, instruction
+                accepted += PIPELINE + self.vector.block - 1
+        self.accepted.append(accepted)
+        self.slot, self.before = accepted, instruction
 
     def _specials(self, instruction: Instruction) -> int:
         """Return the cycle from which the special lanes allow an instruction to begin."""
         vector = self.vector
         complete = self.special + vector.special_cycles
         if instruction.turn_rows and instruction.c == self.owner:
-            return complete + vector.turned_cycles
+            return complete + vector.permuted_cycles
         named = {*instruction.sources.values(), instruction.d}
         if instruction.special or (self.owner >= 0 and self.owner in named):
             return complete
@@ -177,7 +179,7 @@ class ChainCore:
     def _is_paired(self, instruction: Instruction) -> bool:
         """Return whether rows are processed in pairs: an instruction permutes distant rows of a
         register into the same register."""
-        far = self.vector.block > PIPELINE and instruction.turn_rows >= FAR_TURN
+        far = self.vector.block > PIPELINE and instruction.turn_rows >= FAR_ROTATION
         return far and instruction.c == instruction.d and not instruction.special
 
 

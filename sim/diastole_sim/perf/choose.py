@@ -10,22 +10,29 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from diastole_sim.perf.chunk_walk import LoadedRegion, Loops, Roles, blocks, held_sides, loops_of
+from diastole_sim.perf.chunk_walk import (
+    LoadedRegion,
+    Loops,
+    Roles,
+    blocks,
+    loops_of,
+    stationary_sides,
+)
 from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.perf.product_estimate import estimate
-from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.command import DEFAULT_NEST
 from diastole_sim.spec.integers import ceil_div
-from diastole_sim.spec.nest import KEPT, OUTER, Nest, NestLimits
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest, NestLimits
 from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 SLACK = 1.007
 """Factor on the shortest time within which a nest with fewer reads is preferred."""
-TRIED = 20
+MAX_MODELLED = 20
 """Most nests that are run in the model."""
 FEWEST_RUN = 4
 """Fewest nests that are run in the model. If the model has no time for as many, the closed form
 decides alone."""
-MOST_STEPS = 5_000
+MAX_STEPS = 5_000
 """Most passes, rows and groups of blocks that the model walks through for one choice: ten
 milliseconds."""
 HAND_OVER = 20
@@ -33,7 +40,7 @@ HAND_OVER = 20
 of a chunk to its first pass."""
 
 
-HICCUPS = 8
+OVERLAP_EXPONENT = 8
 """Exponent in :func:`overlapped`. Two units with equal times take 9 % more together."""
 
 
@@ -62,22 +69,22 @@ def choose_nest(
     """
     costs: dict[Nest, NestCost] = {}
     seen: set[tuple[object, ...]] = set()
-    own = MACHINES_OWN
+    own = DEFAULT_NEST
     own_loops = loops_of(machine, op, m, n, k, own, widths)
     for nest in candidates(limits, own_loops.blocks, own_loops.planes):
         loops = loops_of(machine, op, m, n, k, nest, widths)
-        if (alike := what_it_does(loops)) not in seen:
+        if (alike := nest_key(loops)) not in seen:
             seen.add(alike)
-            costs[nest] = roughly(machine, loops)
-    costs[own] = roughly(machine, own_loops)
+            costs[nest] = closed_form_cost(machine, loops)
+    costs[own] = closed_form_cost(machine, own_loops)
     ranked = [own, *sorted(costs.keys() - {own}, key=lambda nest: (costs[nest], str(nest)))]
-    left, runs = MOST_STEPS, dict[Nest, tuple[float, float]]()
-    for nest in ranked[:TRIED]:
+    left, runs = MAX_STEPS, dict[Nest, tuple[float, float]]()
+    for nest in ranked[:MAX_MODELLED]:
         left -= int(costs[nest].steps)
         if left < 0:
             break
-        found = estimate(machine, op, m, n, k, nest, widths)
-        runs[nest] = found.cycles, found.read_beats
+        estimated = estimate(machine, op, m, n, k, nest, widths)
+        runs[nest] = estimated.cycles, estimated.read_beats
     if len(runs) < min(FEWEST_RUN, len(ranked)):
         runs = {nest: costs[nest][:2] for nest in ranked}
     fastest = min(cycles for cycles, _ in runs.values())
@@ -92,16 +99,16 @@ def candidates(
     ``blocks``: blocks of the product along the streaming dimension, the lanes and the contraction.
     ``planes``: planes of the streaming and of the stationary operand."""
     for nests in _written_out(limits):
-        nest = nests[KEPT[0]]
+        nest = nests[KEEP_VALUES[0]]
         panels, slabs = limits.panels(nest, blocks, planes), limits.slabs(nest)
-        rooms = limits.stream_blocks, limits.held_blocks
-        fits = [panel <= room for panel, room in zip(panels, rooms, strict=True)]
-        yield nests[KEPT[fits[0] + 2 * fits[1]]]
+        capacities = limits.stream_blocks, limits.held_blocks
+        fits = [panel <= capacity for panel, capacity in zip(panels, capacities, strict=True)]
+        yield nests[KEEP_VALUES[fits[0] + 2 * fits[1]]]
         # Keeping may cost time if the next panel has no place while the last panel is used.
-        tight = [p + s > r for p, s, r in zip(panels, slabs, rooms, strict=True)]
+        tight = [p + s > r for p, s, r in zip(panels, slabs, capacities, strict=True)]
         if any(fit and full for fit, full in zip(fits, tight, strict=True)):
             loose = [fit and not full for fit, full in zip(fits, tight, strict=True)]
-            yield nests[KEPT[loose[0] + 2 * loose[1]]]
+            yield nests[KEEP_VALUES[loose[0] + 2 * loose[1]]]
 
 
 @lru_cache(maxsize=64)
@@ -112,13 +119,13 @@ def _written_out(limits: NestLimits) -> tuple[dict[str, Nest], ...]:
     return tuple(
         {
             keep: Nest(t_blocks=t_blocks, groups=groups, chunk=chunk, outer=outer, keep=keep)
-            for keep in KEPT
+            for keep in KEEP_VALUES
         }
         for t_blocks, groups, chunk, outer in lengths
     )
 
 
-def what_it_does(loops: Loops) -> tuple[object, ...]:
+def nest_key(loops: Loops) -> tuple[object, ...]:
     """Return a key. Nests with equal keys do not differ on the product."""
     lengths = tuple(map(min, loops.lengths, loops.blocks))
     one = [length == whole for length, whole in zip(lengths[:2], loops.blocks, strict=False)]
@@ -126,7 +133,7 @@ def what_it_does(loops: Loops) -> tuple[object, ...]:
     return (*lengths, OUTER[0] if any(one) else loops.outer, *keeps)
 
 
-def roughly(machine: ModelledMachine, loops: Loops) -> NestCost:
+def closed_form_cost(machine: ModelledMachine, loops: Loops) -> NestCost:
     """Return the cost of loops in closed form. Tiles take as long as the slowest of array, loader
     and writer. The time before the first chunk arrives and after the last tile is added."""
     block, shortest = machine.block, machine.rows * machine.block
@@ -168,7 +175,7 @@ def roughly(machine: ModelledMachine, loops: Loops) -> NestCost:
 def overlapped(one: float, other: float) -> float:
     """Return the time of two mutually waiting units: the longer time, and somewhat more for equal
     times, since every hiccup of either unit then counts."""
-    return (one**HICCUPS + other**HICCUPS) ** (1 / HICCUPS)
+    return (one**OVERLAP_EXPONENT + other**OVERLAP_EXPONENT) ** (1 / OVERLAP_EXPONENT)
 
 
 class Beats(NamedTuple):
@@ -191,32 +198,34 @@ def loading(
     in the first tile of the loop that the operand does not depend on."""
     t, lanes, chunk = lengths
     parts_of_plane = chunk_parts(machine, loops.roles, t, lanes, chunk)
-    held, streamed = (
+    stationary, streamed = (
         part.times(planes) for part, planes in zip(parts_of_plane, loops.planes[::-1], strict=True)
     )
     inner, outer = (tiles[0], tiles[1]) if loops.outer == "l" else (tiles[1], tiles[0])
     chunks = ceil_div(loops.blocks[2], chunk)
     # An operand kept over the inner loop is loaded in one tile of ``inner``. An operand kept over
     # the outer loop is loaded in the first round only.
-    of_inner, of_outer = (held, streamed) if loops.outer == "l" else (streamed, held)
+    of_inner, of_outer = (stationary, streamed) if loops.outer == "l" else (streamed, stationary)
     keeps_inner, keeps_outer = loops.keeps[:: -1 if loops.outer == "l" else 1]
     parts = [(1 / inner if keeps_inner else 1.0, 1.0), (0.0, 0.0)]
     parts[1] = (parts[0][0], 0.0 if keeps_outer else 1.0)
-    rooms = machine.stream_blocks, machine.held_blocks
-    places = [room // slab for room, slab in zip(rooms, loops.slabs, strict=True)]
+    capacities = machine.stream_blocks, machine.stationary_blocks
+    places = [capacity // slab for capacity, slab in zip(capacities, loops.slabs, strict=True)]
     cycles: list[float] = []
     beats, requests, rounds = 0.0, 0.0, (inner, inner * (outer - 1))
     for count, part in zip(rounds, parts, strict=True):
         loads = list(zip(part, (of_inner, of_outer), strict=True))
         came = sum(some * part.all_beats for some, part in loads)
-        asked = 5 * prod(loops.planes) + sum(some * part.ask_cycles for some, part in loads)
-        mine = max(sum(some * part.beats for some, part in loads), asked) * share
+        request_cycles = 5 * prod(loops.planes) + sum(
+            some * part.request_cycles for some, part in loads
+        )
+        mine = max(sum(some * part.beats for some, part in loads), request_cycles) * share
         waits = machine.memory.read_cycles + HAND_OVER
-        turns = (
+        slab_cycles = (
             (mine + planes * waits) / max(1, there - 1)
             for planes, there in zip(loops.planes, places, strict=True)
         )
-        cycles.append(max(mine, *turns) if came else 0.0)
+        cycles.append(max(mine, *slab_cycles) if came else 0.0)
         beats += count * chunks * came * share
         requests += count * chunks * sum(some * part.requests for some, part in loads)
     first = sum(part.beats for part in parts_of_plane)
@@ -235,7 +244,7 @@ class ChunkPart(NamedTuple):
 
     all_beats: int
     beats: int
-    ask_cycles: int
+    request_cycles: int
     requests: int
 
     @classmethod
@@ -256,8 +265,8 @@ def chunk_parts(
 ) -> tuple[ChunkPart, ChunkPart]:
     """Return the loads of the first chunk of a whole tile, for the stationary and for the streaming
     operand."""
-    held_rows, held_cols = held_sides(roles, (0, lanes), (0, chunk))
+    stationary_rows, stationary_cols = stationary_sides(roles, (0, lanes), (0, chunk))
     rows, cols = (chunk, t) if roles.cols_t else (t, chunk)
-    held = blocks(machine, roles.held, held_rows, held_cols)
+    stationary = blocks(machine, roles.stationary, stationary_rows, stationary_cols)
     streamed = blocks(machine, roles.stream, (0, rows), (0, cols))
-    return ChunkPart.of(held, machine.ports), ChunkPart.of(streamed, machine.ports)
+    return ChunkPart.of(stationary, machine.ports), ChunkPart.of(streamed, machine.ports)

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from diastole_sim.perf.axes import Axis, Stretch, exact
 from diastole_sim.perf.modelled_machine import ModelledMachine
-from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.command import DEFAULT_NEST
 from diastole_sim.spec.image import GROUP_BLOCKS
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.nest import Nest
@@ -117,12 +117,12 @@ class Span:
 
     def bursts(self, row: int) -> list[int]:
         """Return the beats of every burst of a row."""
-        room = BURST_BEATS - (self.start + row * self.pitch) % BURST_BEATS
-        if self.beats <= room:
+        first = BURST_BEATS - (self.start + row * self.pitch) % BURST_BEATS
+        if self.beats <= first:
             return [self.beats]
-        rest = self.beats - room
+        rest = self.beats - first
         last = [rest % BURST_BEATS] if rest % BURST_BEATS else []
-        return [room, *[BURST_BEATS] * (rest // BURST_BEATS), *last]
+        return [first, *[BURST_BEATS] * (rest // BURST_BEATS), *last]
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Roles:
     """
 
     stream: int
-    held: int
+    stationary: int
     cols_t: bool = False
     lanes_down: bool = False
     north: bool = False
@@ -145,11 +145,11 @@ def roles_of(machine: ModelledMachine, op: str) -> Roles:
     """Return the roles of an operation. Images of a class in vector groups have their rows along
     the contraction. A stationary tensor in vector groups therefore lies by lanes, and its sums
     leave to the north if the array transposes."""
-    stream, held = {"forward": (X, W), "dx": (DY, W), "dw": (X, DY)}[op]
-    lanes_down = op == "dx" or machine.grouped(held)
+    stream, stationary = {"forward": (X, W), "dx": (DY, W), "dw": (X, DY)}[op]
+    lanes_down = op == "dx" or machine.grouped(stationary)
     return Roles(
         stream,
-        held,
+        stationary,
         cols_t=op == "dw" and not machine.grouped(stream),
         lanes_down=lanes_down,
         north=lanes_down and machine.in_place,
@@ -193,10 +193,10 @@ def maxima(machine: ModelledMachine, cls: int, first: int, count: int) -> Loaded
 
 def blocks(machine: ModelledMachine, cls: int, rows: Stretch, cols: Stretch) -> LoadedRegion:
     """Return the region of a rectangle of blocks."""
-    known = machine.known_runs  # most rectangles of a product have the same columns
-    runs = known.get((cls, cols))
+    memo = machine.run_memo  # most rectangles of a product have the same columns
+    runs = memo.get((cls, cols))
     if runs is None:
-        runs = known[cls, cols] = _runs(machine, cls, cols)
+        runs = memo[cls, cols] = _runs(machine, cls, cols)
     return LoadedRegion(rows=rows[1], first_row=rows[0], runs=runs)
 
 
@@ -250,7 +250,7 @@ def loops_of(
     m: int,
     n: int,
     k: int,
-    nest: Nest = MACHINES_OWN,
+    nest: Nest = DEFAULT_NEST,
     widths: Widths = WIDEST,
 ) -> Loops:
     """Return the loops of a product. ``op``: forward, dx or dw. Sizes are in elements."""
@@ -266,12 +266,12 @@ def loops_of(
     slices = ceil_div(lengths[2], c_side)
     return Loops(
         roles, sizes, (t_blocks, l_blocks, c_blocks), lengths, l_side, c_side, nest.outer,
-        keeps=(nest.keeps_stream, nest.keeps_held),
+        keeps=(nest.keeps_stream, nest.keeps_stationary),
         slabs=(slices * lengths[0], slices * ceil_div(lengths[1], l_side) * machine.rows),
         units=machine.sum_halves(lengths[0] * ceil_div(lengths[1], l_side) * machine.block),
         planes=(
             machine.planes(roles.stream, widths[roles.stream]),
-            machine.planes(roles.held, widths[roles.held]),
+            machine.planes(roles.stationary, widths[roles.stationary]),
         ),
     )  # fmt: skip
 
@@ -281,31 +281,31 @@ class PlanePair(NamedTuple):
     planes."""
 
     stream: int
-    held: int
+    stationary: int
     streams: int
-    helds: int
+    stationaries: int
 
     @property
     def last_stream(self) -> bool:
         return self.stream == self.streams - 1
 
     @property
-    def last_held(self) -> bool:
-        return self.held == self.helds - 1
+    def last_stationary(self) -> bool:
+        return self.stationary == self.stationaries - 1
 
     @property
     def first(self) -> bool:
-        return self.stream == self.held == 0
+        return self.stream == self.stationary == 0
 
     @property
     def last(self) -> bool:
-        return self.last_stream and self.last_held
+        return self.last_stream and self.last_stationary
 
 
-def plane_pairs(streams: int, helds: int) -> Iterator[PlanePair]:
+def plane_pairs(streams: int, stationaries: int) -> Iterator[PlanePair]:
     """Return every pair of planes; the streaming plane is innermost."""
-    pairs = product(range(helds), range(streams))
-    return (PlanePair(stream, held, streams, helds) for held, stream in pairs)
+    pairs = product(range(stationaries), range(streams))
+    return (PlanePair(stream, stationary, streams, stationaries) for stationary, stream in pairs)
 
 
 def product_chunks(machine: ModelledMachine, loops: Loops) -> Iterator[Chunk]:
@@ -328,15 +328,15 @@ class WalkedProduct:
         """Axes of the streaming dimension, the lanes and the contraction."""
         loops = self.loops
         t, lanes, chunk = loops.lengths
-        maxima_t, maxima_l = self._rounds_of_maxima()
-        rows_t, rows_l = self._rounds_of_bursts()
+        maxima_t, maxima_l = self._maxima_rounds()
+        rows_t, rows_l = self._burst_rounds()
         return (
             Axis.of(loops.blocks[0], t, *maxima_t, *rows_t),
             Axis.of(loops.blocks[1], lanes, *maxima_l, *rows_l),
             Axis.of(loops.blocks[2], chunk),
         )
 
-    def _rounds_of_maxima(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    def _maxima_rounds(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
         """Return how maxima move on through beats, along the streaming dimension and the lanes. In
         a long tile a beat of maxima more or less makes no difference."""
         loops, machine = self.loops, self.machine
@@ -344,11 +344,11 @@ class WalkedProduct:
         passes = ceil_div(lanes, loops.lanes_side) * ceil_div(loops.blocks[2], loops.chunk_side)
         if t * machine.block * passes > LONG_TILE:
             return [], []
-        classes = loops.roles.stream, loops.roles.held
+        classes = loops.roles.stream, loops.roles.stationary
         of_t, of_l = (machine.entries(cls) for cls in classes)
         return [(t * of_t, machine.beat_bytes)], [(lanes * of_l, machine.beat_bytes)]
 
-    def _rounds_of_bursts(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    def _burst_rounds(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
         """Return how the rows of a tile move on through bursts, along the streaming dimension and
         the lanes."""
         t, lanes, _ = self.loops.lengths
@@ -367,7 +367,7 @@ class WalkedProduct:
     @property
     def maxima_beats(self) -> int:
         """Beats of maxima that every port reads."""
-        classes = self.loops.roles.stream, self.loops.roles.held
+        classes = self.loops.roles.stream, self.loops.roles.stationary
         of_t, of_l = (
             sum(
                 maxima(self.machine, cls, *axis.at(number)).maxima_beats
@@ -395,35 +395,35 @@ class WalkedProduct:
         t, lanes = (inner, outer) if loops.outer == "l" else (outer, inner)
         span = self._span(t, lanes)
         others = (lanes, t)  # loops in which the streaming and the stationary operand are reused
-        begins = [not kept or at[0] == 0 for kept, at in zip(loops.keeps, others, strict=True)]
+        begins = [not reused or at[0] == 0 for reused, at in zip(loops.keeps, others, strict=True)]
         ends = [
-            not kept or sum(at) == whole
-            for kept, at, whole in zip(loops.keeps, others, loops.blocks[1::-1], strict=True)
+            not reused or sum(at) == whole
+            for reused, at, whole in zip(loops.keeps, others, loops.blocks[1::-1], strict=True)
         ]
         of_t, of_lanes, of_c = self.lengths
-        rows, cols = held_sides(roles, lanes, c)
+        rows, cols = stationary_sides(roles, lanes, c)
         row = self._row(rows, of_lanes if roles.lanes_down else of_c)
-        held = blocks(machine, roles.held, row, cols)
+        stationary = blocks(machine, roles.stationary, row, cols)
         rows, cols = (c, t) if roles.cols_t else (t, c)
         row = self._row(rows, of_c if roles.cols_t else of_t)
         streamed = blocks(machine, roles.stream, row, cols)
         for planes in plane_pairs(*loops.planes):
             first = c[0] == 0 and planes.first
             last = sum(c) == loops.blocks[2] and planes.last
-            loads = begins[0] and planes.held == 0, begins[1] and planes.stream == 0
+            loads = begins[0] and planes.stationary == 0, begins[1] and planes.stream == 0
             regions: list[LoadedRegion] = []
             if first:
                 regions.append(maxima(machine, roles.stream, *t))
-                regions.append(maxima(machine, roles.held, *lanes))
+                regions.append(maxima(machine, roles.stationary, *lanes))
                 regions += [NOTHING] * 3
-            regions += [held if loads[1] else NOTHING, streamed if loads[0] else NOTHING]
+            regions += [stationary if loads[1] else NOTHING, streamed if loads[0] else NOTHING]
             done = (span,) if last else ()
             yield Chunk(
                 regions=tuple(regions),
                 first=first,
                 last=last,
                 loads=loads,
-                frees=(ends[0] and planes.last_held, ends[1] and planes.last_stream),
+                frees=(ends[0] and planes.last_stationary, ends[1] and planes.last_stream),
                 slots=span.rows,
                 slices=ceil_div(c[1], loops.chunk_side),
                 groups=ceil_div(lanes[1], loops.lanes_side),
@@ -450,6 +450,6 @@ class WalkedProduct:
         return self.span
 
 
-def held_sides(roles: Roles, lanes: Stretch, c: Stretch) -> tuple[Stretch, Stretch]:
+def stationary_sides(roles: Roles, lanes: Stretch, c: Stretch) -> tuple[Stretch, Stretch]:
     """Return rows and columns of the stationary operand."""
     return (lanes, c) if roles.lanes_down else (c, lanes)

@@ -9,7 +9,7 @@ from diastole_sim.perf.draw_delays import (
     Line,
     hashed_together,
     line_delay,
-    most_slack,
+    max_slack,
     row_delay,
 )
 from diastole_sim.perf.image_writes import ImageWrites
@@ -24,17 +24,17 @@ from diastole_sim.spec.require import require_choice, require_int
 
 # Measured cycles between units.
 FOLLOWING = 3  # rows of blocks of a tile after which all rows take equally long
-KNOWN = 4  # from a piece's last word to its first word through the lanes
+LANE_START = 4  # from a piece's last word to its first word through the lanes
 BEGUN = 3  # to the first request
 SCANNED = 3  # from a tensor's last word to the first request of the second reading, and 1
 # more for every level of the comparison of lanes in pairs
-FOUND = 13  # from a tile's last word to the first word stored by the scales found
+TRIAL_CYCLES = 13  # from a tile's last word to the first word stored by the scales found
 BETWEEN = 1  # from a tile's last word to the next tile's first, if tiles pass twice
 STORED = 2  # from the lanes to a group's first byte
-GIVEN = 2  # from the choice between two copies to the first byte
+COPY_CHOICE = 2  # from the choice between two copies to the first byte
 REPORTED = 3  # from the last response to the command's end
-KEPT = 2  # whole groups of the second copy whose beats wait
-ASKED_AGAIN = 4  # a request is sent this early before the end of an older one
+WAITING_GROUPS = 2  # whole groups of the second copy whose beats wait
+REQUEST_LEAD = 4  # a request is sent this early before the end of an older one
 
 
 def slot_cycles(numerics: Numerics, slot_plus_1: int) -> int:
@@ -94,8 +94,8 @@ def estimate_conversion(
     converter = ModelledConverter(
         numerics=numerics, tensor_class=tensor_class, data_width=data_width, width=width
     )
-    known = numerics.source != "current" if scale_known is None else scale_known
-    twice = converter.scans and not known
+    has_scale = numerics.source != "current" if scale_known is None else scale_known
+    twice = converter.scans and not has_scale
     return ConversionEstimate(
         tensor_class=tensor_class,
         rows=rows,
@@ -113,45 +113,47 @@ class TileReading:
 
     def __init__(self, converter: ModelledConverter, memory: Memory, start: int):
         self.converter, self.latency = converter, memory.read_cycles
-        self.asked = self.taken = start  # last request; the cycle after the last word
+        self.requested = self.accepted = start  # last request; the cycle after the last word
         self.open = deque([LONG_AGO] * OUTSTANDING)  # when requests have arrived
         self.ends = deque([LONG_AGO] * converter.tiles_ahead)  # when tiles have ended
 
     def tile(self, rows: int, cols: int, free: int) -> list[int]:
         """Return when every piece of a tile is known. ``free``: cycle from which the tile's place
         is free."""
-        converter, known = self.converter, list[int]()
+        converter, piece_cycles = self.converter, list[int]()
         allowed = self.ends.popleft() + 1
         for width in converter.pieces(cols):
             cycles = max(ceil_div(width, converter.lanes), ceil_div(width, converter.floats))
             for _ in range(rows):
-                self.asked = max(self.asked + 1, allowed, self.open.popleft() - ASKED_AGAIN)
-                self.taken = max(self.taken, self.asked + self.latency, free) + cycles
-                self.open.append(self.taken)
-            known.append(self.taken + KNOWN + converter.measure_cycles)
-        self.ends.append(self.taken)
-        return known
+                self.requested = max(
+                    self.requested + 1, allowed, self.open.popleft() - REQUEST_LEAD
+                )
+                self.accepted = max(self.accepted, self.requested + self.latency, free) + cycles
+                self.open.append(self.accepted)
+            piece_cycles.append(self.accepted + LANE_START + converter.measure_cycles)
+        self.ends.append(self.accepted)
+        return piece_cycles
 
     @property
     def times(self) -> list[int]:
         """Times that later tiles depend on."""
-        return [self.asked, self.taken, *self.open, *self.ends]
+        return [self.requested, self.accepted, *self.open, *self.ends]
 
     @property
     def since(self) -> tuple[int, ...]:
         """Times that later tiles depend on, in cycles after the last word."""
-        return tuple(max(time - self.taken, LONG_AGO // 2) for time in self.times)
+        return tuple(max(time - self.accepted, LONG_AGO // 2) for time in self.times)
 
     def later(self, cycles: int) -> None:
         """Shift all times by ``cycles`` cycles."""
-        self.asked += cycles
-        self.taken += cycles
+        self.requested += cycles
+        self.accepted += cycles
         self.open = deque(time + cycles for time in self.open)
         self.ends = deque(time + cycles for time in self.ends)
 
 
 @dataclass
-class _Turned:
+class _TransposedStrip:
     """Group of the second copy that waits to be read and written."""
 
     number: int  # number in its image
@@ -174,16 +176,18 @@ class ConversionRun:
         self.slack = 0  # wait of the first words of a row of blocks, in cycles
         self.before: tuple[Line, ...] = ()  # rows of blocks without a pause between them
         self.line: Line = 0, 0  # row of blocks that is being stored
-        self.places = deque([LONG_AGO] * converter.halves)  # when tiles have left
+        self.places = deque([LONG_AGO] * converter.buffered_tiles)  # when tiles have left
         self.groups = deque([LONG_AGO] * 2)  # when elements of first-copy groups have left
         self.fields = deque([LONG_AGO] * 2)  # when exponents of first-copy groups have left
         self.writes = ImageWrites(converter, memory, rows, cols)
-        self.given = 0  # next choice between two copies
-        self.turned: deque[_Turned] = deque()
+        self.copy_choice = 0  # next choice between two copies
+        self.transposed: deque[_TransposedStrip] = deque()
         self.strips = deque([LONG_AGO] * 2)
         self.read = LONG_AGO  # cycle after the last word read of the second copy
         self.field = LONG_AGO  # last byte of exponents of the second copy
-        self.kept = deque[tuple[int, int]]()  # second-copy groups: beats, and begin of leaving
+        self.waiting_groups = deque[
+            tuple[int, int]
+        ]()  # second-copy groups: beats, and begin of leaving
 
     def run(self, twice: bool) -> int:
         """Return the cycles of the command, with two readings if ``twice``."""
@@ -199,8 +203,8 @@ class ConversionRun:
 
     def finish(self) -> int:
         """Finish after all tiles have arrived; return the cycle after the last beat."""
-        while self.turned:
-            self._give_turned()
+        while self.transposed:
+            self._write_transposed()
         per_block = self.converter.block if self.converter.vectors else 1
         writes = self.writes
         writes.drain(ceil_div(self.cols, self.converter.block) * per_block, last=True)
@@ -218,18 +222,18 @@ class ConversionRun:
             for width in converter.tiles(self.cols):
                 reading.tile(min(converter.tile_rows, self.rows - row), width, LONG_AGO)
             row += converter.tile_rows
-            first, taken = seen.setdefault(reading.since, (row, reading.taken))
+            first, accepted = seen.setdefault(reading.since, (row, reading.accepted))
             count = max(0, self.rows - 1 - row) // (row - first) if row > first else 0
             if count:
-                reading.later(count * (reading.taken - taken))
+                reading.later(count * (reading.accepted - accepted))
                 row += count * (row - first)
                 seen.clear()
-        return reading.taken
+        return reading.accepted
 
     def begin_at(self, cycle: int) -> None:
         """Begin in ``cycle``; nothing happens before."""
         self.reading = TileReading(self.converter, self.memory, cycle)
-        self.lane = self.given = cycle
+        self.lane = self.copy_choice = cycle
         self.starts, self.early = (RowStarts(cycle, self.converter.row_start) for _ in range(2))
         self.writes.begin_at(cycle)
 
@@ -243,13 +247,13 @@ class ConversionRun:
         if self.converter.row_start:
             times += self.starts.times + self.early.times
         if self.converter.two_copies:
-            times.append(self.given)
+            times.append(self.copy_choice)
         if self.converter.vectors:
             times += [*self.strips, self.read, self.field]
-            times += [gone for _, gone in self.kept]
-            times += [each.filled for each in self.turned]
-            times += [each.ready or LONG_AGO for each in self.turned]
-        numbers = self._number(row, 0), self._turned_number(row, 0)
+            times += [gone for _, gone in self.waiting_groups]
+            times += [each.filled for each in self.transposed]
+            times += [each.ready or LONG_AGO for each in self.transposed]
+        numbers = self._number(row, 0), self._transposed_number(row, 0)
         return (
             self.writes.packed,
             self.writes.maxima is None,
@@ -261,18 +265,18 @@ class ConversionRun:
             *(max(time - self.lane, LONG_AGO // 2) for time in times),
         )
 
-    def _repeat(self, row: int, seen: dict[tuple[int, ...], tuple[int, int]]) -> int:
+    def _repeat(self, row: int, earlier: dict[tuple[int, ...], tuple[int, int]]) -> int:
         """Return the row of elements to continue with. If a row of tiles leaves the state of an
         earlier one, only later, all rows of tiles between the two repeat."""
         state = self._state(row)
-        if state not in seen:
-            seen[state] = row, self.lane
+        if state not in earlier:
+            earlier[state] = row, self.lane
             return row
-        first, lane = seen[state]
+        first, lane = earlier[state]
         count = (self.rows - 1 - row) // (row - first)
         if count > 0:
             self._later(count * (self.lane - lane))
-            seen.clear()
+            earlier.clear()
         return row + max(0, count) * (row - first)
 
     def _later(self, cycles: int) -> None:
@@ -282,13 +286,13 @@ class ConversionRun:
                 times[number] = time + cycles
         self.starts.later(cycles)
         self.early.later(cycles)
-        self.kept = deque((beats, gone + cycles) for beats, gone in self.kept)
+        self.waiting_groups = deque((beats, gone + cycles) for beats, gone in self.waiting_groups)
         self.lane += cycles
         self.writes.later(cycles)
-        self.given += cycles
+        self.copy_choice += cycles
         self.read += cycles
         self.field += cycles
-        for each in self.turned:
+        for each in self.transposed:
             each.filled += cycles
             each.ready = each.ready and each.ready + cycles
 
@@ -300,35 +304,37 @@ class ConversionRun:
         converter = self.converter
         rows = min(converter.tile_rows, self.rows - row)
         for width in converter.tiles((end or self.cols) - col):
-            known = self.reading.tile(rows, width, self.places.popleft() + 1)
+            piece_cycles = self.reading.tile(rows, width, self.places.popleft() + 1)
             if converter.draws_early:
-                known = self._with_draws(known, row, col, rows, width)
-            if converter.finds:
-                self._find(known[-1], rows, width)
-                known = [LONG_AGO] * len(known)
-            self._store(known, row, col, rows, width)
+                piece_cycles = self._with_draws(piece_cycles, row, col, rows, width)
+            if converter.tries_scales:
+                self._try_scales(piece_cycles[-1], rows, width)
+                piece_cycles = [LONG_AGO] * len(piece_cycles)
+            self._store(piece_cycles, row, col, rows, width)
             col += width
 
-    def _with_draws(self, known: list[int], row: int, col: int, rows: int, cols: int) -> list[int]:
+    def _with_draws(
+        self, exponent_cycle: list[int], row: int, col: int, rows: int, cols: int
+    ) -> list[int]:
         """Return when the pieces of a tile are known if words are measured with their random bits.
         Reading waits for the random bits."""
         words = ceil_div(cols, self.converter.lanes)
-        begin = known[-1] - KNOWN - rows * words
+        begin = exponent_cycle[-1] - LANE_START - rows * words
         delay = self._rows_delay(self.early, begin, (row, col), rows, cols)
-        self.reading.taken += delay
+        self.reading.accepted += delay
         return [
-            cycle + self.converter.drawn_early_cycles + delay * number // len(known)
-            for number, cycle in enumerate(known, start=1)
+            cycle + self.converter.drawn_early_cycles + delay * number // len(exponent_cycle)
+            for number, cycle in enumerate(exponent_cycle, start=1)
         ]
 
-    def _find(self, known: int, rows: int, cols: int) -> None:
+    def _try_scales(self, exponent_cycle: int, rows: int, cols: int) -> None:
         """Pass a tile through the lanes to choose the scales of its units. No random bits are
         drawn."""
         words = rows * ceil_div(cols, self.converter.lanes)
-        self.lane = max(self.lane, known) + words + FOUND
+        self.lane = max(self.lane, exponent_cycle) + words + TRIAL_CYCLES
 
     @property
-    def _late(self) -> int:
+    def _lane_delay(self) -> int:
         """Cycles from a word to its elements."""
         return self.converter.lane_cycles + self.converter.drawn_cycles
 
@@ -349,12 +355,12 @@ class ConversionRun:
         """Groups of a row of blocks of the second copy."""
         return ceil_div(self.rows, self.converter.sizes.group_cols)
 
-    def _turned_number(self, row: int, col: int) -> int:
+    def _transposed_number(self, row: int, col: int) -> int:
         """Return the number of an element's group in the image of the second copy."""
         converter = self.converter
         return col // converter.block * self._strips + row // converter.sizes.group_cols
 
-    def _store(self, known: list[int], row: int, col: int, rows: int, cols: int) -> None:
+    def _store(self, exponent_cycle: list[int], row: int, col: int, rows: int, cols: int) -> None:
         converter, block = self.converter, self.converter.block
         lines = ceil_div(rows, block)
         blocks = ceil_div(cols, block)
@@ -362,19 +368,19 @@ class ConversionRun:
             top, inside = row + line * block, min(block, rows - line * block)
             if converter.vectors and line % 8 == 0:
                 self.lane = max(self.lane, self.strips.popleft() + 1)
-            self._follow(known[0], top, col, cols, first=line == 0)
+            self._follow(exponent_cycle[0], top, col, cols, first=line == 0)
             width = converter.sizes.group_cols
             for left in range(0, cols, width):
-                self._group(known, left, min(width, cols - left), (top, col, inside))
+                self._group(exponent_cycle, left, min(width, cols - left), (top, col, inside))
             last = line == lines - 1
             if last and col + cols == self.cols:
                 per_block = block if converter.vectors else 1
                 self.writes.drain(lines * per_block, last=row + rows == self.rows)
             if converter.vectors and (line % 8 == 7 or last):
-                first = self._turned_number(top, col)
+                first = self._transposed_number(top, col)
                 self._strip(first, blocks, line % 8 + 1)
         self.places.append(self.lane + converter.drawn_cycles)
-        self.lane += (BETWEEN + converter.drawn_cycles) * converter.finds
+        self.lane += (BETWEEN + converter.drawn_cycles) * converter.tries_scales
 
     def _rows_delay(
         self, starts: RowStarts, begin: int, place: tuple[int, int], rows: int, cols: int
@@ -385,16 +391,16 @@ class ConversionRun:
             return row_delay(converter.lanes, *self._place(*place), rows, cols)
         return 0 if place[1] else starts.delay(begin, rows, ceil_div(cols, converter.lanes))
 
-    def _follow(self, known: int, row: int, col: int, cols: int, *, first: bool) -> None:
-        """Let a row of blocks with ``cols`` columns, ``known`` from a cycle on, follow the row
-        before. The ``first`` row of a tile that passes twice begins when everything before has
+    def _follow(self, exponent_cycle: int, row: int, col: int, cols: int, *, first: bool) -> None:
+        """Let a row of blocks with ``cols`` columns, ``exponent_cycle`` from a cycle on, follow the
+        row before. The ``first`` row of a tile that passes twice begins when everything before has
         left."""
         converter = self.converter
-        room = max(self.groups[0], self.fields[0]) + 1
-        waited = max(self.lane, room) - known - 1
-        if first and converter.finds:
+        space_cycle = max(self.groups[0], self.fields[0]) + 1
+        waited = max(self.lane, space_cycle) - exponent_cycle - 1
+        if first and converter.tries_scales:
             waited = 0
-        self.slack = min(max(waited, 0), most_slack(converter.lanes))
+        self.slack = min(max(waited, 0), max_slack(converter.lanes))
         self.before = (*self.before, self.line)[-FOLLOWING:] if self.slack else ()
         index, _ = self._place(row, col)
         self.line = index, cols
@@ -411,33 +417,37 @@ class ConversionRun:
         lanes, block = converter.lanes, converter.block
         return line_delay(lanes, block, pitch, (index, cols), self.slack, self.before)
 
-    def _group(self, known: list[int], left: int, cols: int, line: tuple[int, int, int]) -> None:
+    def _group(
+        self, exponent_cycle: list[int], columns_left: int, cols: int, line: tuple[int, int, int]
+    ) -> None:
         """Pass a group's words through the lanes as soon as their pieces have arrived and the group
         has space. ``line``: first row and column of the row of blocks in the tensor, and number of
         rows inside the tensor."""
         converter = self.converter
         row, begin, rows = line
-        room = max(self.groups.popleft(), self.fields.popleft()) + 1
+        space_cycle = max(self.groups.popleft(), self.fields.popleft()) + 1
         step = min(converter.piece_cols, converter.sizes.group_cols)
-        drawn = self._line_delay(row, begin, left)
-        for col in range(left, left + cols, step):
-            width = min(step, left + cols - col)
+        drawn = self._line_delay(row, begin, columns_left)
+        for col in range(columns_left, columns_left + cols, step):
+            width = min(step, columns_left + cols - col)
             before, drawn = drawn, self._line_delay(row, begin, col + width)
-            begun = max(self.lane, room, known[col // converter.piece_cols])
+            begun = max(self.lane, space_cycle, exponent_cycle[col // converter.piece_cols])
             if converter.row_start and converter.draws and not (begin or col):
                 words = ceil_div(converter.block, converter.lanes)
                 begun += self.starts.delay(begun, rows, words)
             self.lane = begun + converter.padded_words(width) + drawn - before
-        filled = self.lane + STORED + self._late
+        filled = self.lane + STORED + self._lane_delay
         beats = converter.group.block_beats(ceil_div(cols, converter.block))
-        number = self._number(row, begin + left)
+        number = self._number(row, begin + columns_left)
         if not converter.two_copies:
             last, end = self.writes.group(filled, 0, number)
             self.fields.append(last - 1)
         else:
-            while self.turned and max(self._ready(self.turned[0]), self.given) < filled:
-                self._give_turned()
-            start, end = self._give(filled + converter.kept_cycles, 0, number)
+            while (
+                self.transposed and max(self._ready(self.transposed[0]), self.copy_choice) < filled
+            ):
+                self._write_transposed()
+            start, end = self._write_group(filled + converter.repeat_cycles, 0, number)
             self.fields.append(start)
         self.groups.append(end + beats)
 
@@ -447,38 +457,40 @@ class ConversionRun:
         """Add a complete strip: a group for every column of blocks, with the number ``first`` for
         the first group."""
         converter = self.converter
-        filled = self.lane + STORED + self._late
-        words, beats = converter.turned_words(lines), converter.group.block_beats(lines)
+        filled = self.lane + STORED + self._lane_delay
+        words, beats = converter.transposed_words(lines), converter.group.block_beats(lines)
         for col in range(groups):
             number = first + col * self._strips
-            self.turned.append(_Turned(number, filled, words, beats, last=col == groups - 1))
+            self.transposed.append(
+                _TransposedStrip(number, filled, words, beats, last=col == groups - 1)
+            )
         while not self.strips:
-            self._give_turned()
+            self._write_transposed()
 
-    def _ready(self, group: _Turned) -> int:
+    def _ready(self, group: _TransposedStrip) -> int:
         """Return when all elements of the next group have been read."""
         if group.ready is None:
             converter = self.converter
             begin = max(group.filled + 2, self.read)
-            room = KEPT * converter.group.element_beats - group.beats
-            while sum(beats for beats, _ in self.kept) > room:
-                begin = max(begin, self.kept.popleft()[1] + 1)
+            max_beats = WAITING_GROUPS * converter.group.element_beats - group.beats
+            while sum(beats for beats, _ in self.waiting_groups) > max_beats:
+                begin = max(begin, self.waiting_groups.popleft()[1] + 1)
             self.read = begin + group.words
             group.ready = self.read
             if group.last:
                 self.strips.append(max(self.read, self.field + 1))
         return group.ready
 
-    def _give_turned(self) -> None:
-        group = self.turned[0]
-        _, end = self._give(self._ready(group), 1, group.number)
-        self.turned.popleft()
-        self.field = self.given
-        self.kept.append((group.beats, end))
+    def _write_transposed(self) -> None:
+        group = self.transposed[0]
+        _, end = self._write_group(self._ready(group), 1, group.number)
+        self.transposed.popleft()
+        self.field = self.copy_choice
+        self.waiting_groups.append((group.beats, end))
 
-    def _give(self, offered: int, copy: int, number: int) -> tuple[int, int]:
+    def _write_group(self, offered: int, copy: int, number: int) -> tuple[int, int]:
         """Pass on a group of either copy; return the start of the group, and the end of its
         exponents."""
-        start = max(self.given, offered) + GIVEN
-        self.given, end = self.writes.group(start, copy, number)
+        start = max(self.copy_choice, offered) + COPY_CHOICE
+        self.copy_choice, end = self.writes.group(start, copy, number)
         return start, end

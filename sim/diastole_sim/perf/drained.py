@@ -9,7 +9,7 @@ from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.perf.modelled_vector import ChainTask, ModelledVector, VisitedBlock
 from diastole_sim.perf.product_estimate import Estimate, estimate_loops
 from diastole_sim.perf.result_store import Store
-from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.command import DEFAULT_NEST
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.sizes.queues import FLOAT_WORDS
@@ -84,7 +84,7 @@ def estimate_drained(
     sizes: tuple[int, int, int],
     task: ChainTask,
     *,
-    nest: Nest = MACHINES_OWN,
+    nest: Nest = DEFAULT_NEST,
     widths: Widths = WIDEST,
     unit_free: int = 0,
     converter_free: int = 0,

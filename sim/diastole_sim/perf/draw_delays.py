@@ -31,7 +31,7 @@ def hashed_cycles(lanes: int) -> int:
     return 16 if lanes == 1 else 15
 
 
-def most_slack(lanes: int) -> int:
+def max_slack(lanes: int) -> int:
     """Return the cycles by which the first words of a row may be requested earlier than necessary;
     0 if every word takes a hash, since the early request then has no effect."""
     return draws_ahead(lanes) - 1 - hashed_cycles(lanes) if lanes < DRAWS_PER_HASH else 0
@@ -50,7 +50,7 @@ def line_delay(
     """Return the cycles beyond one per word for a row of blocks of a tile in stored order: block by
     block, all words of a block. ``pitch``: distance from a row to the next, in elements. ``pitch``
     and the index of ``line`` count only modulo :func:`hashed_together`. ``slack``: cycles for which
-    the first words wait for the words before, at most :func:`most_slack`. ``before``: rows of
+    the first words wait for the words before, at most :func:`max_slack`. ``before``: rows of
     blocks, of any tiles, that came without a pause."""
     lines = (_by_blocks(lanes, block, start, pitch, wide) for start, wide in before)
     index, cols = line
@@ -83,8 +83,8 @@ def _delay(lanes: int, words: Iterable[Word], before: Sequence[Word] = (), slack
     for word in before:
         draws.word(word)
     begun, count = draws.left, 0
-    asked = begun - draws.latency - slack
-    draws.planned = max(draws.planned, asked) if before else asked
+    request = begun - draws.latency - slack
+    draws.planned = max(draws.planned, request) if before else request
     for word in words:
         draws.word(word)
         count += 1

@@ -22,7 +22,7 @@ class Execute:
 
     machine: ModelledMachine
     store: Store
-    taken: int = 0  # when the current pass left the walk
+    accepted: int = 0  # when the current pass left the walk
     overwriting: int = 0  # slices to come whose sums overwrite the old sums
     swaps: list[int] = field(default_factory=lambda: [-SHORTEST_PASS])
     starts: list[int] = field(default_factory=lambda: [0] * PASSES_AHEAD)
@@ -45,7 +45,7 @@ class Execute:
             number += 1
             assert self.end is not None
             swap = self.swaps[-1]
-            left = (self.end - swap, self.taken - swap, *(start - swap for start in self.starts))
+            left = (self.end - swap, self.accepted - swap, *(start - swap for start in self.starts))
             if left == before and number < count - 1:  # all but the last pass repeat
                 self._repeat(count - 1 - number, swap - last_swap, chunk)
                 number = count - 1
@@ -65,13 +65,13 @@ class Execute:
 
     def moment(self, now: int) -> Moment:
         """Return the state relevant to the next pass, without its blocks and banks."""
-        times = self.taken, self.swaps[-1], *self.starts
+        times = self.accepted, self.swaps[-1], *self.starts
         return Moment((self.overwriting,), tuple(time - now for time in times))
 
     def later(self, cycles: int) -> None:
         """Shift all times by ``cycles`` cycles."""
         assert self.end is not None
-        self.taken += cycles
+        self.accepted += cycles
         self.swaps = [self.swaps[-1] + cycles]
         self.starts = [start + cycles for start in self.starts]
         self.end += cycles
@@ -79,14 +79,14 @@ class Execute:
     def _pass(self, chunk: Chunk, loaded: int, *, first: bool, last: bool) -> None:
         """Run one pass. The ``first`` pass of a chunk waits for its blocks, and opens tiles. The
         ``last`` pass closes tiles."""
-        ready = max(self.taken + 1, self.starts[-PASSES_AHEAD] + 1)
+        ready = max(self.accepted + 1, self.starts[-PASSES_AHEAD] + 1)
         have = max(ready, loaded + 1)
         free = have
         if first:
             for direction in (0, 1):
                 if chunk.opens[direction]:
                     free = max(free, self.store.bank(direction) + 1)
-        self.taken = free
+        self.accepted = free
         start = max(free + 1, self.swaps[-1])
         swap = start + self.machine.rows * self.machine.block
         swap = max(swap, self.swaps[-1] + SHORTEST_PASS)
@@ -120,7 +120,7 @@ class Execute:
         before, only later, and nothing that the passes need comes late."""
         assert self.end is not None
         later = count * cycles
-        self.taken += later
+        self.accepted += later
         self.starts = [start + later for start in self.starts]
         self.swaps = [swap + later for swap in self.swaps]
         self.end += later

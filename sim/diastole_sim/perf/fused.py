@@ -56,9 +56,9 @@ class FusedWalk:
         rows = (tile * machine.block * self.row_beats, BURST_BEATS)
         cols = (4 * tile * machine.block, beat * BURST_BEATS)
         maxima_of = ((tile * machine.entries(cls), beat) for cls in (X, W))
-        turned = (machine.cols * machine.block * ceil_div(4 * k, beat), BURST_BEATS)
+        transposed = (machine.cols * machine.block * ceil_div(4 * k, beat), BURST_BEATS)
         along_k = Axis.of(self.blocks[2], tile, rows, cols, *maxima_of)
-        return along_k, Axis.of(self.blocks[0], machine.cols, turned)
+        return along_k, Axis.of(self.blocks[0], machine.cols, transposed)
 
     @property
     def maxima_beats(self) -> int:
@@ -93,27 +93,27 @@ class FusedWalk:
             uses = planes.stream < of_x, planes.stream < of_w
             first = c[0] == 0 and planes.first
             last = sum(c) == m_blocks and planes.last
-            loads = uses[0] and planes.held == 0, first_tile and planes.stream == 0
+            loads = uses[0] and planes.stationary == 0, first_tile and planes.stream == 0
             regions: list[LoadedRegion] = []
             if first:
                 regions.append(maxima(machine, X, *t))
                 regions.append(maxima(machine, DY, *all_n) if first_tile else NOTHING)
                 regions.append(maxima(machine, W, *t))
                 regions.append(maxima(machine, DY, *all_m) if first_tile else NOTHING)
-            if c[0] == 0 and planes.held == 0 and uses[1]:
+            if c[0] == 0 and planes.stationary == 0 and uses[1]:
                 regions.append(blocks(machine, W, row_t, all_n))
             regions.append(dy_blocks if loads[1] else NOTHING)
             regions.append(x_blocks if loads[0] else NOTHING)
             closes = (
-                sum(c) == m_blocks and planes.last_held and planes.stream == of_x - 1,
-                planes.last_held and planes.stream == of_w - 1,
+                sum(c) == m_blocks and planes.last_stationary and planes.stream == of_x - 1,
+                planes.last_stationary and planes.stream == of_w - 1,
             )
             yield Chunk(
                 regions=tuple(regions),
                 first=first,
                 last=last,
                 loads=loads,
-                frees=(uses[0] and planes.last_held, last_tile and planes.last_stream),
+                frees=(uses[0] and planes.last_stationary, last_tile and planes.last_stream),
                 slots=slots,
                 slices=1,
                 groups=ceil_div(n_blocks, machine.rows),
@@ -122,7 +122,7 @@ class FusedWalk:
                 closes=closes,
                 spans=(
                     (east,) if closes[0] else (),
-                    turned_spans(machine, m, k, c, t) if closes[1] else (),
+                    transposed_spans(machine, m, k, c, t) if closes[1] else (),
                 ),
             )
 
@@ -134,7 +134,7 @@ def fused_passes(machine: ModelledMachine, widths: Widths) -> float:
     return of_dy * (of_x + of_w) / 2
 
 
-def turned_spans(
+def transposed_spans(
     machine: ModelledMachine, m: int, k: int, c: Stretch, t: Stretch
 ) -> tuple[Span, ...]:
     """Return the spans of dX for one slice of M and one k tile: the rows of as many blocks as are

@@ -61,23 +61,23 @@ class ImageWrites:
         ``number``: place of the group in the image of a ``copy``.
         """
         converter, left = self.converter, self.converter.group.exponent_entries
-        first, last, taken, come = True, 0, 0, max(at, self.byte, self.beat)
+        first, last, accepted, come = True, 0, 0, max(at, self.byte, self.beat)
         while left:
             count = min(left, converter.beat_bytes)
             left, come = left - count, come + count
             if first and self.maxima is not None and max(self.write, self.maxima) < come:
                 self.write_maxima(self.maxima)  # there are no exponents yet
-            taken = self._asked(max(self.write, come) + 1) + 1 if first else come + 1
-            first, last, come = False, come, taken - 1
+            accepted = self._request_cycle(max(self.write, come) + 1) + 1 if first else come + 1
+            first, last, come = False, come, accepted - 1
         self.byte, self.beat = last, come
         address = number * converter.group.group_beats
-        self._written(taken + converter.group.element_beats, address)
+        self._written(accepted + converter.group.element_beats, address)
         for plane in range(1, converter.planes):
-            begin = self._asked(self.write + 1)
+            begin = self._request_cycle(self.write + 1)
             self._written(begin + converter.group.group_beats, address + plane * self.lengths[copy])
-        return last, taken
+        return last, accepted
 
-    def _asked(self, first: int) -> int:
+    def _request_cycle(self, first: int) -> int:
         """Return when the first beat of a burst is written that may be written from cycle ``first``
         on. At most :data:`WRITES_AHEAD` bursts may lack a response."""
         if len(self.responses) == WRITES_AHEAD:
@@ -88,12 +88,12 @@ class ImageWrites:
         """Record a group whose last beat could be written before cycle ``end``. Another burst
         begins at every multiple of 64 beats, counted from ``address``, which is in beats."""
         beats = self.converter.group.group_beats
-        room = BURST_BEATS - address % BURST_BEATS
-        while self.converter.planes > 1 and room < beats:
-            begin = end - beats + room
+        free_beats = BURST_BEATS - address % BURST_BEATS
+        while self.converter.planes > 1 and free_beats < beats:
+            begin = end - beats + free_beats
             self._answered(begin)
-            end += self._asked(begin) - begin
-            beats, room = beats - room, BURST_BEATS
+            end += self._request_cycle(begin) - begin
+            beats, free_beats = beats - free_beats, BURST_BEATS
         self.write = end
         self._answered(end)
 
@@ -117,6 +117,6 @@ class ImageWrites:
         """Write a beat of maxima to every plane; return when the next beat may begin."""
         self.maxima = None
         for _ in range(self.converter.planes):
-            self.write = self._asked(max(self.write, come) + 1) + 1
+            self.write = self._request_cycle(max(self.write, come) + 1) + 1
             self._answered(self.write)
         return self.write - 1

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from diastole_sim.perf.moments import Moment, since, together
+from diastole_sim.perf.moments import Moment, combined, since
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.sizes.queues import FLOAT_WORDS
 
@@ -54,11 +54,11 @@ class Departures:
             self.rows.popleft()
         return self.rows[0].left(number)
 
-    def known(self, number: int) -> int:
+    def departure(self, number: int) -> int:
         """Return when word ``number`` has left. Later calls may ask for any word."""
         return next(row for row in self.rows if number < row.ends).left(number)
 
-    def left_behind(self, words: int, end: int) -> Iterator[tuple[int, ...]]:
+    def remaining(self, words: int, end: int) -> Iterator[tuple[int, ...]]:
         """Yield the rows that leave, with words counted from ``words`` and cycles from ``end``."""
         for row in self.rows:
             yield row.before - words, row.first - end, row.words, row.cycles
@@ -81,14 +81,14 @@ class Queue:
     """Queue for the words of a direction between the lanes and the rows."""
 
     read: int = 0  # words read so far
-    known: int = 0  # number of words with a known time of leaving
+    scheduled: int = 0  # number of words with a known time of leaving
     free: int = 0  # when the next word can be read
     leaving: Departures = field(default_factory=Departures)
 
-    def room_for(self, number: int) -> int:
+    def free_from(self, number: int) -> int:
         """Return when the queue has space for word ``number``, as far as the times of leaving are
         known."""
-        needed = min(number - FLOAT_WORDS, self.known - 1)
+        needed = min(number - FLOAT_WORDS, self.scheduled - 1)
         return self.leaving.left(needed) if needed >= 0 else 0
 
     def read_with_pauses(
@@ -101,9 +101,9 @@ class Queue:
         for start, end in pauses:
 
             def read(number: int, before: int = before, begin: int = begin) -> int:
-                needed = min(self.read + number - FLOAT_WORDS, self.known - 1)
-                room = self.leaving.known(needed) if needed >= 0 else 0
-                return max(begin + (number - before) * cycles // words, room)
+                needed = min(self.read + number - FLOAT_WORDS, self.scheduled - 1)
+                space_cycle = self.leaving.departure(needed) if needed >= 0 else 0
+                return max(begin + (number - before) * cycles // words, space_cycle)
 
             if end <= begin:
                 continue
@@ -114,23 +114,23 @@ class Queue:
             last = end - 1 + ceil_div((words - before) * cycles, words)
         return last
 
-    def left_behind(self, end: int) -> tuple[object, ...]:
+    def remaining(self, end: int) -> tuple[object, ...]:
         """Return the state after rows that end in cycle ``end``."""
-        rows = self.leaving.left_behind(self.read, end)
-        return self.free - end, self.known - self.read, *rows
+        rows = self.leaving.remaining(self.read, end)
+        return self.free - end, self.scheduled - self.read, *rows
 
     def repeat(self, words: int, cycles: int) -> None:
         """Add ``words`` further words with ``cycles`` cycles."""
         self.read += words
-        self.known += words
+        self.scheduled += words
         self.free += cycles
         self.leaving.later(words, cycles)
 
     def moment(self, now: int, oldest: int) -> Moment:
         """Return the state relevant to the next words."""
         leaving = self.leaving.moment(now, oldest, self.read)
-        return together(
-            [Moment((self.known - self.read,), since(now, oldest, [self.free])), leaving]
+        return combined(
+            [Moment((self.scheduled - self.read,), since(now, oldest, [self.free])), leaving]
         )
 
     def later(self, cycles: int) -> None:
@@ -141,8 +141,8 @@ class Queue:
     def left(self, words: int, first: int, cycles: int) -> None:
         """Record that the words read last leave from ``first`` on, in ``cycles`` cycles."""
         self.leaving.add(self.read - words, words, first, cycles)
-        self.known = self.read
-        self.free = max(self.free, self.room_for(self.read - 1) + 1)
+        self.scheduled = self.read
+        self.free = max(self.free, self.free_from(self.read - 1) + 1)
 
 
 @dataclass
@@ -185,7 +185,7 @@ class Lanes:
             last = end - 1
         last += left
         behind = queue.read_with_pauses(words, begin, cycles, pauses)
-        last = self._free(max(last, queue.room_for(queue.read + words - 1), behind))
+        last = self._free(max(last, queue.free_from(queue.read + words - 1), behind))
         queue.read += words
         queue.free = last + 1
         while self.columns and self.columns[0][1] < last - 10_000:
@@ -194,7 +194,7 @@ class Lanes:
 
     def begins(self, queue: Queue, ready: int) -> int:
         """Return when the first word of a row is read, if the word is ready from ``ready`` on."""
-        return self._free(max(ready, queue.free, queue.room_for(queue.read)))
+        return self._free(max(ready, queue.free, queue.free_from(queue.read)))
 
     def _free(self, cycle: int) -> int:
         """Return the first cycle without a column, from ``cycle`` on."""
@@ -207,9 +207,9 @@ class Lanes:
         """Return the columns with an end after ``cycle``."""
         if not self.columns or self.columns[-1][1] <= cycle:
             return iter(())
-        found: list[tuple[int, int]] = []
+        columns: list[tuple[int, int]] = []
         for each in reversed(self.columns):
             if each[1] <= cycle:
                 break
-            found.append(each)
-        return reversed(found)
+            columns.append(each)
+        return reversed(columns)

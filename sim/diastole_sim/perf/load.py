@@ -8,20 +8,20 @@ from typing import NamedTuple
 
 from diastole_sim.perf.chunk_walk import Chunk, LoadedRegion, Run
 from diastole_sim.perf.modelled_machine import ModelledMachine
-from diastole_sim.perf.moments import Moment, since, together
+from diastole_sim.perf.moments import Moment, combined, since
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.sizes.queues import REGIONS_AHEAD
 
 OPEN_REGIONS = REGIONS_AHEAD + 1
 """Regions that are requested and whose last beat has not been taken: with the region at work."""
-BEHIND = 1
+BEAT_DELAY = 1
 """Cycles from a burst's last beat in memory until the unit takes the beat."""
-IN_TIME = 64
+TIME_MARGIN = 64
 """Margin in cycles. Data that arrive earlier than needed by this margin are never late, however
 long the address of a row takes."""
-WORTH_KNOWING = 6
+MIN_MEMO_RUNS = 6
 """Smallest number of runs of a region for which a look-up of the resulting state is quicker."""
-MOST_KNOWN = 1 << 14
+MAX_MEMO_REGIONS = 1 << 14
 """Most regions that are remembered."""
 
 
@@ -36,7 +36,7 @@ class Load:
     """
 
     machine: ModelledMachine
-    ask: int  # when the next request may be sent
+    request: int  # when the next request may be sent
     port: int = 0
     bus: int = 0  # when the bus may deliver its next beat
     front: int = 0  # when the front may parse the next beat
@@ -47,10 +47,10 @@ class Load:
     beats: int = 0
     maxima: int = 0  # beats of maxima, included in ``beats``
     filled: int = 0  # cycles in which blocks were written
-    late: int = 0  # requests whose data come late, or nearly so
+    stalled: int = 0  # requests whose data come late, or nearly so
     addresses: int = 0  # addresses that took a multiplication
     spare: int = 0  # cycles in which a request waited for free space
-    taken: deque[int] = field(default_factory=deque)  # when the last regions' beats were taken
+    accepted: deque[int] = field(default_factory=deque)  # when the last regions' beats were taken
     answered: deque[int] = field(default_factory=deque)  # when open bursts end, oldest first
 
     def __post_init__(self) -> None:
@@ -61,25 +61,25 @@ class Load:
     def chunk(self, chunk: Chunk, free: int) -> int:
         """Load a chunk, with space from cycle ``free`` on. Return the first cycle with the whole
         chunk loaded."""
-        self.spare += max(0, free + 2 - self.ask)
-        self.ask = max(self.ask, free + 2) + 1
+        self.spare += max(0, free + 2 - self.request)
+        self.request = max(self.request, free + 2) + 1
         for whole in chunk.regions:
             region = whole.of_port(self.port, self.machine.ports)
             if not region.beats:
                 continue
             self.beats += region.beats
-            full = len(self.taken) == OPEN_REGIONS
-            described = self.taken.popleft() + 1 if full else 0  # earliest cycle if regions wait
+            full = len(self.accepted) == OPEN_REGIONS
+            described = self.accepted.popleft() + 1 if full else 0  # earliest cycle if regions wait
             if region.maxima_beats:
-                self.ask = max(self.ask + 1, described)  # the address takes a cycle
+                self.request = max(self.request + 1, described)  # the address takes a cycle
                 self._maxima(region)
             else:  # the address is a multiplication
-                address = self.ask + 2 + region.first_row.bit_length()
-                self.ask = max(address, described + 1)
+                address = self.request + 2 + region.first_row.bit_length()
+                self.request = max(address, described + 1)
                 self.addresses += 1
-                self.spare += self.ask - address
+                self.spare += self.request - address
                 self._blocks(region)
-            self.taken.append(self.front)
+            self.accepted.append(self.front)
         if any(chunk.loads) or any(region.rows for region in chunk.regions):  # W in a fused pass
             return self.written
         return self.front if chunk.first else 0
@@ -87,88 +87,88 @@ class Load:
     def moment(self, now: int, oldest: int) -> Moment:
         """Return the state relevant to the next chunk, without the times of free space."""
         units = self.bus, self.front, self.looked_up, self.moved, self.free, self.written
-        times = since(now, oldest, (*units, *self.taken, *self.answered))
-        return Moment((len(self.taken), len(self.answered)), (self.ask - now, *times))
+        times = since(now, oldest, (*units, *self.accepted, *self.answered))
+        return Moment((len(self.accepted), len(self.answered)), (self.request - now, *times))
 
     def later(self, cycles: int) -> None:
         """Shift all times by ``cycles`` cycles."""
-        self.ask += cycles
+        self.request += cycles
         self.bus += cycles
         self.front += cycles
         self.looked_up += cycles
         self.moved += cycles
         self.free += cycles
         self.written += cycles
-        self.taken = deque(time + cycles for time in self.taken)
+        self.accepted = deque(time + cycles for time in self.accepted)
         self.answered = deque(time + cycles for time in self.answered)
 
     def _maxima(self, region: LoadedRegion) -> None:
-        start = self._arrive(self.ask, self.front)
+        start = self._arrive(self.request, self.front)
         self.bus = start + region.maxima_beats
         self.maxima += region.maxima_beats
         self.front = self.bus
         self._answered(self.bus)
-        self.ask += 1
+        self.request += 1
 
     def _blocks(self, region: LoadedRegion) -> None:
         """Load blocks row by row. The resulting state is looked up if equal blocks came to the same
         state before."""
-        if region.rows * len(region.runs) < WORTH_KNOWING:
+        if region.rows * len(region.runs) < MIN_MEMO_RUNS:
             self._rows(region)
             return
-        ask = self.ask
+        ask = self.request
         times = self.bus, self.front, self.looked_up, self.moved, self.free, *self.answered
         before = (region.rows, region.runs, *[time - ask if time > ask else 0 for time in times])
-        known = self.machine.known_loads
-        found = known.get(before)
-        if found is None:
-            filled, late = self.filled, self.late
+        memo = self.machine.load_memo
+        saved = memo.get(before)
+        if saved is None:
+            filled, late = self.filled, self.stalled
             self._rows(region)
             times = self.bus, self.front, self.looked_up, self.moved, self.free, *self.answered
-            counts = self.filled - filled, self.late - late
-            if len(known) >= MOST_KNOWN:
-                known.clear()
-            known[before] = self.ask - ask, *counts, *[time - ask for time in times]
+            counts = self.filled - filled, self.stalled - late
+            if len(memo) >= MAX_MEMO_REGIONS:
+                memo.clear()
+            memo[before] = self.request - ask, *counts, *[time - ask for time in times]
             return
-        later, filled, late, *since = found
-        self.ask += later
+        later, filled, late, *since = saved
+        self.request += later
         self.filled += filled
-        self.late += late
+        self.stalled += late
         self.bus, self.front, self.looked_up, self.moved, self.free = (ask + t for t in since[:5])
         self.written = self.free
         self.answered = deque([ask + time for time in since[5:]])
 
     def _rows(self, region: LoadedRegion) -> None:
         for _ in range(region.rows):
-            self.ask += 1
+            self.request += 1
             for run in region.runs:
                 self._run(run)
-            self.ask -= 1  # the last request of a row takes no extra cycle
-        self.ask += 1
+            self.request -= 1  # the last request of a row takes no extra cycle
+        self.request += 1
 
-    def _arrive(self, asked: int, wanted: int) -> int:
+    def _arrive(self, requested: int, beats: int) -> int:
         """Return the cycle in which the first beat of a request is taken. The memory accepts a
         request only below the limit of open bursts."""
         memory = self.machine.memory
         if len(self.answered) == memory.outstanding:
-            asked = max(asked, self.answered.popleft() - BEHIND)
-        comes, wanted = asked + memory.read_cycles, max(self.bus, wanted)
-        self.late += comes + IN_TIME > wanted
-        return max(comes, wanted)
+            requested = max(requested, self.answered.popleft() - BEAT_DELAY)
+        comes, beats = requested + memory.read_cycles, max(self.bus, beats)
+        self.stalled += comes + TIME_MARGIN > beats
+        return max(comes, beats)
 
     def _answered(self, cycle: int) -> None:
         if self.machine.memory.outstanding is not None:
             self.answered.append(cycle)
 
     def _run(self, run: Run) -> None:
-        exponents = self._arrive(self.ask, self.front)
-        self.ask += 2 * len(run.requests)  # the length of the next request takes a cycle
+        exponents = self._arrive(self.request, self.front)
+        self.request += 2 * len(run.requests)  # the length of the next request takes a cycle
         accepted = max(exponents + run.exponents - 1, self.looked_up)
         if len(run.requests) == 1:
             came = max(self.bus, exponents + run.exponents, accepted + 1)
         else:
             self._answered(exponents + run.exponents)
-            came = self._arrive(self.ask - 2, accepted + 1)
+            came = self._arrive(self.request - 2, accepted + 1)
         passed = pass_blocks(
             self.bits[run.cls],
             self.machine.data_width,
@@ -182,7 +182,7 @@ class Load:
         )
         self.looked_up, self.moved = came + passed.looked_up, came + passed.moved
         self.free = self.written = came + passed.free
-        self.bus = self.front = came + passed.taken
+        self.bus = self.front = came + passed.accepted
         self.filled += run.blocks * self.vector_cycles + run.dropped
         self._answered(self.bus)
 
@@ -195,7 +195,7 @@ class RunTimes(NamedTuple):
     looked_up: int
     moved: int
     free: int
-    taken: int
+    accepted: int
 
 
 @lru_cache(1 << 14)  # most runs meet the state of an earlier run
@@ -217,27 +217,27 @@ def pass_blocks(
     - ``before``: when the last block of the run before was looked up, moved to the output and will
       have left; times as in :class:`RunTimes`, at least -1, 0 and 0.
     """
-    size, most = bits
-    wanted, dropped = counts
+    size, largest = bits
+    requested, dropped = counts
     looked_up, moved, free = before
-    taken, last_beat = 0, moved - 1  # beats taken, and cycle of the last
+    accepted, last_beat = 0, moved - 1  # beats taken, and cycle of the last
     moves: list[int] = []
 
     def moved_for(before: int) -> int:
         """Return when the buffer has space for a beat after ``before`` beats."""
-        index = (before * beat - most) // size
+        index = (before * beat - largest) // size
         return moves[index] if 0 <= index < len(moves) else -1
 
-    for number in range(wanted + dropped):
+    for number in range(requested + dropped):
         if number:
             looked_up = max(looked_up + 1, moves[-1])
         needed = ceil_div((number + 1) * size, beat)
-        if needed > taken:  # a beat waits until enough blocks before have moved on
-            first = max(last_beat + 1, moved_for(taken))
-            last_beat = max(first + needed - taken - 1, moved_for(needed - 1))
-            taken = needed
+        if needed > accepted:  # a beat waits until enough blocks before have moved on
+            first = max(last_beat + 1, moved_for(accepted))
+            last_beat = max(first + needed - accepted - 1, moved_for(needed - 1))
+            accepted = needed
         moves.append(max(last_beat + 1, looked_up + 1, free))
-        free = moves[-1] + (vector_cycles if number < wanted else 1)
+        free = moves[-1] + (vector_cycles if number < requested else 1)
     return RunTimes(looked_up, moves[-1], free, last_beat + 1)
 
 
@@ -263,13 +263,13 @@ class Loaders:
     last loader has loaded its part."""
 
     machine: ModelledMachine
-    ask: int
+    request: int
     others: int = 0
     ports: list[Load] = field(init=False)
     last: ChunkLoad = field(init=False)  # of the port that finished the chunk last
 
     def __post_init__(self) -> None:
-        self.ports = [Load(self.machine, self.ask, port) for port in range(self.machine.ports)]
+        self.ports = [Load(self.machine, self.request, port) for port in range(self.machine.ports)]
 
     @property
     def beats(self) -> int:
@@ -277,13 +277,13 @@ class Loaders:
 
     def moment(self, now: int) -> Moment:
         """Return the state relevant to the next chunks, without the times of free space."""
-        oldest = self.asks
-        return together(port.moment(now, oldest) for port in self.ports)
+        oldest = self.requests
+        return combined(port.moment(now, oldest) for port in self.ports)
 
     @property
-    def asks(self) -> int:
+    def requests(self) -> int:
         """Earliest cycle of the next request."""
-        return max(port.ask for port in self.ports)
+        return max(port.request for port in self.ports)
 
     def later(self, cycles: int) -> None:
         """Shift all times by ``cycles`` cycles."""
@@ -297,9 +297,9 @@ class Loaders:
 
     def chunk(self, chunk: Chunk, free: int) -> int:
         """Load a chunk on all ports as :meth:`Load.chunk` does on one."""
-        ask = self.asks
+        ask = self.requests
         for port in self.ports:
-            port.ask = ask
+            port.request = ask
         before = [(port.written, port.beats, port.filled) for port in self.ports]
         loaded = [port.chunk(chunk, free) for port in self.ports]
         port, (written, beats, filled) = max(

@@ -16,7 +16,7 @@ from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.perf.moments import Moment
 from diastole_sim.perf.product_estimate import Estimate, estimate, run_whole
 from diastole_sim.perf.product_run import ProductRun
-from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.command import DEFAULT_NEST
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
@@ -35,7 +35,7 @@ def estimate_long(
     m: int,
     n: int,
     k: int,
-    nest: Nest = MACHINES_OWN,
+    nest: Nest = DEFAULT_NEST,
     widths: Widths = WIDEST,
 ) -> Estimate:
     """Estimate as :func:`estimate` does, in a time that hardly grows with the sizes. Repeated
@@ -66,13 +66,13 @@ class _State:
 
 
 @dataclass
-class _Seen:
+class _Record:
     """Record before a round of a loop. ``state`` is present in outer loops, and if the glance
     resembled an earlier one."""
 
     number: int
     now: int
-    glance: Moment
+    summary: Moment
     state: _State | None = None
 
 
@@ -83,7 +83,7 @@ class _Loop:
     command: ProductRun
     walk: ChunkWalk
     steps: tuple[Stretch, ...]
-    seen: dict[int, list[_Seen]] = field(default_factory=dict[int, list[_Seen]])
+    records: dict[int, list[_Record]] = field(default_factory=dict[int, list[_Record]])
 
     def run(self) -> None:
         """Run all rounds."""
@@ -101,44 +101,44 @@ class _Loop:
     def _pass_over(self, number: int, axis: Axis) -> int:
         """Pass over the rounds before the last round that repeat; return their number. The full
         state is compared only if the glance resembles the glance of an earlier round."""
-        left = axis.count - 1 - number
-        if left < axis.period:
+        remaining = axis.count - 1 - number
+        if remaining < axis.period:
             return 0
         command = self.command
-        here = _Seen(number, command.now, command.glance)
+        record = _Record(number, command.now, command.summary)
         if len(self.steps) + 1 < len(self.walk.axes):  # a long round: its state is worth the time
-            here.state = _State.of(command)
-        seen = self.seen.setdefault(number % axis.period, [])
-        for there in reversed(seen):
-            slack = int((here.now - there.now) * SLACK * min(1, number / PATIENCE))
-            if number - there.number > left:
+            record.state = _State.of(command)
+        records = self.records.setdefault(number % axis.period, [])
+        for earlier in reversed(records):
+            slack = int((record.now - earlier.now) * SLACK * min(1, number / PATIENCE))
+            if number - earlier.number > remaining:
                 break
-            if not here.glance.near(there.glance, slack):
+            if not record.summary.near(earlier.summary, slack):
                 continue
-            here.state = here.state or _State.of(command)
-            if there.state is None or not here.state.moment.near(there.state.moment, slack):
+            record.state = record.state or _State.of(command)
+            if earlier.state is None or not record.state.moment.near(earlier.state.moment, slack):
                 continue
-            rounds = self._repeat(there, here, left, axis)
+            rounds = self._repeat(earlier, record, remaining, axis)
             if rounds:
-                seen.clear()
+                records.clear()
                 return rounds
-        seen.append(here)
-        del seen[:-REMEMBERED]
+        records.append(record)
+        del records[:-REMEMBERED]
         return 0
 
-    def _repeat(self, there: _Seen, here: _Seen, left: int, axis: Axis) -> int:
+    def _repeat(self, earlier: _Record, record: _Record, remaining: int, axis: Axis) -> int:
         """Pass over as many rounds as repeat the rounds between two records; return their
         number."""
-        assert there.state is not None
-        assert here.state is not None
-        counted = Counter(here.state.counted)
-        counted.subtract(there.state.counted)
-        bits = axis.total.bit_length() - (there.number * axis.step).bit_length()
+        assert earlier.state is not None
+        assert record.state is not None
+        counted = Counter(record.state.counted)
+        counted.subtract(earlier.state.counted)
+        bits = axis.total.bit_length() - (earlier.number * axis.step).bit_length()
         if exact(axis, self.walk.axes) and not self.command.in_time(counted, bits):
-            same = axis.same_bits(here.number)
-            if same != axis.same_bits(there.number):
+            same = axis.same_bits(record.number)
+            if same != axis.same_bits(earlier.number):
                 return 0
-            left = min(left, same - here.number)
-        rounds = here.number - there.number
-        self.command.pass_over(left // rounds, here.now - there.now, counted)
-        return left // rounds * rounds
+            remaining = min(remaining, same - record.number)
+        rounds = record.number - earlier.number
+        self.command.pass_over(remaining // rounds, record.now - earlier.now, counted)
+        return remaining // rounds * rounds

@@ -16,7 +16,7 @@ SHORT_QUEUE = 16
 BEFORE_DRAWS = 1
 """Cycles of a word without random bits, included in the cycles from the request of a hash to the
 word."""
-DRAWN_EARLY_BY_ROWS, DRAWN_BY_ROWS = 5, 2
+ROW_DRAWS_EARLY, ROW_DRAWS = 5, 2
 """Additional cycles for random bits from a row's register, before words are measured, and before
 words leave."""
 ROW_HASH_CYCLES, ROW_COLUMNS = 5, 64
@@ -79,9 +79,9 @@ class ModelledConverter:
         return self.sizes.two_copies
 
     @cached_property
-    def halves(self) -> int:
+    def buffered_tiles(self) -> int:
         """Tiles that the buffer holds."""
-        return self.sizes.halves
+        return self.sizes.buffered_tiles
 
     @cached_property
     def tiles_ahead(self) -> int:
@@ -97,10 +97,10 @@ class ModelledConverter:
     def measure_cycles(self) -> int:
         """Delay in cycles of the measurement of words, in a machine with a class that folds by the
         measurement."""
-        return MEASURE_CYCLES * any(self.sizes.folds) + any(self.sizes.draws_at_intake)
+        return MEASURE_CYCLES * any(self.sizes.folds) + any(self.sizes.folds_by_draws)
 
     @cached_property
-    def kept_cycles(self) -> int:
+    def repeat_cycles(self) -> int:
         """Additional wait in cycles of a group's exponents in a long queue."""
         entries = max(layout.exponent_entries for layout in self.sizes.group_layouts)
         return int(entries > SHORT_QUEUE)
@@ -108,7 +108,7 @@ class ModelledConverter:
     # Properties of the class.
 
     @cached_property
-    def chosen(self) -> TensorClass:
+    def storage(self) -> TensorClass:
         return self.sizes.classes[self.cls]
 
     @cached_property
@@ -138,12 +138,12 @@ class ModelledConverter:
         """Delay in cycles of words with random bits at the end of the lanes."""
         if not self.draws:
             return 0
-        return DRAWN_BY_ROWS if self.row_start else hashed_cycles(self.lanes) - BEFORE_DRAWS
+        return ROW_DRAWS if self.row_start else hashed_cycles(self.lanes) - BEFORE_DRAWS
 
     @cached_property
     def drawn_early_cycles(self) -> int:
         """Delay in cycles of the measurement of words with random bits."""
-        return DRAWN_EARLY_BY_ROWS if self.row_start else hashed_cycles(self.lanes) - 1
+        return ROW_DRAWS_EARLY if self.row_start else hashed_cycles(self.lanes) - 1
 
     @cached_property
     def scans(self) -> bool:
@@ -151,15 +151,15 @@ class ModelledConverter:
         return self.sizes.scanned[self.cls]
 
     @cached_property
-    def finds(self) -> bool:
+    def tries_scales(self) -> bool:
         """True if every tile passes the lanes twice. The first pass chooses the scales of its
         groups."""
-        return self.sizes.finds[self.cls]
+        return self.sizes.tries_scales[self.cls]
 
     @cached_property
     def draws_early(self) -> bool:
         """True if words are measured with random bits, at the time of reading."""
-        return self.sizes.draws_at_intake[self.cls]
+        return self.sizes.folds_by_draws[self.cls]
 
     @cached_property
     def group(self) -> GroupLayout:
@@ -169,7 +169,7 @@ class ModelledConverter:
     def plane_beats(self, rows: int, cols: int) -> tuple[int, ...]:
         """Return the beats of a plane of every copy of a tensor."""
         sizes = {"block": self.block, "data_width": self.data_width}
-        layouts = image_layouts(self.chosen, (rows, cols), **sizes)
+        layouts = image_layouts(self.storage, (rows, cols), **sizes)
         return tuple(layout.total_bytes // self.beat_bytes for layout in layouts)
 
     def image_beats(self, rows: int, cols: int) -> int:
@@ -204,7 +204,7 @@ class ModelledConverter:
             return self.block * ceil_div(cols, self.lanes)
         return self.block * ceil_div(cols, self.block) * self.block // self.lanes
 
-    def turned_words(self, lines: int) -> int:
+    def transposed_words(self, lines: int) -> int:
         """Return the words of a group of the second copy, in ``lines`` rows of blocks."""
         return ceil_div(lines * self.block**2, self.lanes)
 
@@ -212,5 +212,5 @@ class ModelledConverter:
         """Return the words that pass through the lanes."""
         lines = ceil_div(rows, self.block)
         stored = lines * sum(self.padded_words(width) for width in self.tiles(cols))
-        found = rows * sum(ceil_div(width, self.lanes) for width in self.tiles(cols))
-        return stored + found * self.finds
+        trial = rows * sum(ceil_div(width, self.lanes) for width in self.tiles(cols))
+        return stored + trial * self.tries_scales

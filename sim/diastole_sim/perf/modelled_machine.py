@@ -61,8 +61,8 @@ class ModelledMachine(ArraySizes):
     - ``memory``: memory behind the buses.
     - ``cell_cycles``: cycles from the cycle after a slot to the sums of the first cell.
     - ``sum_units``: halves of memories of sums behind every port.
-    - ``most_places``: largest number of chunks of the streaming operand on chip at once.
-    - ``most_filled``: largest number of vectors filled per cycle.
+    - ``max_places``: largest number of chunks of the streaming operand on chip at once.
+    - ``max_filled``: largest number of vectors filled per cycle.
 
     The last three members answer questions of the kind "what if". ValueError as in
     :class:`ArraySizes`, and if a member is out of range.
@@ -71,24 +71,24 @@ class ModelledMachine(ArraySizes):
     memory: Memory = field(default_factory=Memory.axi)
     cell_cycles: int = 2
     sum_units: int = TILES_OF_SUMS
-    most_places: int = 1 << 16
-    most_filled: int = 64
+    max_places: int = 1 << 16
+    max_filled: int = 64
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_int("cell_cycles", self.cell_cycles, 2, 16)
         require_int("sum_units", self.sum_units, 2, TILES_OF_SUMS)
-        require_int("most_places", self.most_places, 1, 1 << 16)
-        require_int("most_filled", self.most_filled, 1, 64)
+        require_int("max_places", self.max_places, 1, 1 << 16)
+        require_int("max_filled", self.max_filled, 1, 64)
 
     @cached_property
-    def known_runs(self) -> dict[tuple[int, tuple[int, int]], tuple[Any, ...]]:
+    def run_memo(self) -> dict[tuple[int, tuple[int, int]], tuple[Any, ...]]:
         """Cache of the runs of a row of blocks, by class and columns, filled by
         :func:`diastole_sim.perf.chunk_walk.blocks`."""
         return {}
 
     @cached_property
-    def known_loads(self) -> dict[tuple[Any, ...], tuple[int, ...]]:
+    def load_memo(self) -> dict[tuple[Any, ...], tuple[int, ...]]:
         """Cache of the states after rows of blocks, by the states before, filled by
         :class:`diastole_sim.perf.load.Load`."""
         return {}
@@ -96,4 +96,4 @@ class ModelledMachine(ArraySizes):
     @cached_property
     def filled(self) -> int:
         """Vectors that are filled per cycle."""
-        return min(self.fill_vectors, self.most_filled)
+        return min(self.fill_vectors, self.max_filled)

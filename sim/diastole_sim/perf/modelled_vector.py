@@ -72,7 +72,7 @@ class ModelledVector:
         return max(self.slot, work, begins + work + SPECIAL_LATENCY - (self.block - 1))
 
     @property
-    def turned_cycles(self) -> int:
+    def permuted_cycles(self) -> int:
         """Delay in cycles of an instruction that permutes rows."""
         return self.block // 2
 

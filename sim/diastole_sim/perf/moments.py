@@ -22,7 +22,7 @@ class Moment(NamedTuple):
         return all(-slack <= a - b <= slack for a, b in zip(self.times, other.times, strict=True))
 
 
-def together(moments: Iterable[Moment]) -> Moment:
+def combined(moments: Iterable[Moment]) -> Moment:
     """Return the moment of several units."""
     counts: list[int] = []
     times: list[int] = []

@@ -10,7 +10,7 @@ from diastole_sim.perf.fused import FusedWalk, fused_passes
 from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.perf.product_run import ModelledProduct, ProductRun
 from diastole_sim.perf.result_store import Store
-from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.command import DEFAULT_NEST
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.require import require_choice, require_int
@@ -103,7 +103,7 @@ def estimate(
     m: int,
     n: int,
     k: int,
-    nest: Nest = MACHINES_OWN,
+    nest: Nest = DEFAULT_NEST,
     widths: Widths = WIDEST,
     *,
     runner: Runner = run_whole,
@@ -174,17 +174,17 @@ def _estimated(run: ProductRun, command: ModelledProduct, passes: float) -> Esti
     counted = run.counted
     idle = {name: counted[f"idle {name}"] for name in run.execute.idle} | {"tail": tail}
     ports = range(machine.ports)
-    found = Estimate(
+    result = Estimate(
         op=command.op, m=m, n=n, k=k, fused=command.fused,
         multipliers=machine.macs, beat_bytes=machine.beat_bytes,
         cycles=end, slots=counted["slots"],
         read_beats=counted["read_beats"] + run.headers, write_beats=counted["write_beats"],
-        idle=idle, waits=run.waits_by_cause(tail),
+        idle=idle, waits=run.cause_waits(tail),
         filled=max(counted[f"filled {port}"] for port in ports),
         words=counted["words"], passes=passes,
     )  # fmt: skip
-    assert found.cycles >= found.slots, "more vectors than cycles"
-    return found
+    assert result.cycles >= result.slots, "more vectors than cycles"
+    return result
 
 
 def gradients_apart(parts: list[Estimate]) -> Estimate:

@@ -4,19 +4,19 @@ from collections import Counter
 from dataclasses import dataclass
 
 from diastole_sim.perf.chunk_walk import Chunk
-from diastole_sim.perf.dealt_store import DealtStore
+from diastole_sim.perf.distributed_store import DistributedStore
 from diastole_sim.perf.execute import Execute
 from diastole_sim.perf.load import Loaders
 from diastole_sim.perf.modelled_machine import ModelledMachine
-from diastole_sim.perf.moments import Moment, together
+from diastole_sim.perf.moments import Moment, combined
 from diastole_sim.perf.result_store import Store
-from diastole_sim.perf.rings import Room
+from diastole_sim.perf.rings import FreeSpace
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.sizes.uses import DY, W, X
 
 HEADERS, FUSED_HEADERS = 2, 3
 """Numbers of scales in front of images, read in sequence, without and with the fused pass."""
-LATE = ("start", "reading", "loading", "latency")
+LATE_CAUSES = ("start", "reading", "loading", "latency")
 """Reasons why a chunk is not loaded when the array could begin with it."""
 
 
@@ -47,12 +47,12 @@ class ProductRun:
         setup = ceil_div(tallest, machine.block).bit_length() + 2
         self.headers = machine.has_headers * (FUSED_HEADERS if command.fused else HEADERS)
         setup = max(setup, 3 + self.headers * (machine.memory.read_cycles + 1))
-        self.load = Loaders(machine, ask=setup + 1)  # then the first chunk, if there is space
+        self.load = Loaders(machine, request=setup + 1)  # then the first chunk, if there is space
         if store is None:
-            store = (Store if machine.ports == 1 else DealtStore)(machine, command.units)
+            store = (Store if machine.ports == 1 else DistributedStore)(machine, command.units)
         self.store = store
         self.execute = Execute(machine, store)
-        self.room = Room(machine, store, command.slabs, command.fused, command.streams)
+        self.space = FreeSpace(machine, store, command.slabs, command.fused, command.streams)
         self.slots = 0
         self.waits = Counter[str]()
         self.more = Counter[str]()  # counts of rounds that were passed over
@@ -60,8 +60,8 @@ class ProductRun:
     def chunk(self, chunk: Chunk) -> None:
         """Load a chunk and multiply it."""
         started, waited = self.execute.end is not None, self.execute.idle["load"]
-        loaded = self.load.chunk(chunk, self.room.take(chunk))
-        self.room.ran(chunk, self.execute, self.execute.chunk(chunk, loaded))
+        loaded = self.load.chunk(chunk, self.space.take(chunk))
+        self.space.note_chunk(chunk, self.execute, self.execute.chunk(chunk, loaded))
         self.load.share(self.store.others)
         self.slots += chunk.slots * sum(chunk.uses) * chunk.slices * chunk.groups
         cycles = self.execute.idle["load"] - waited
@@ -81,45 +81,49 @@ class ProductRun:
         return self.execute.end
 
     @property
-    def glance(self) -> Moment:
+    def summary(self) -> Moment:
         """Return a part of :meth:`moment` that takes less time."""
         now = self.now
-        ahead = tuple([time - now for port in self.load.ports for time in (port.ask, port.bus)])
-        return together([self.execute.moment(now), Moment(self.store.places(now), ahead)])
+        ahead = tuple([time - now for port in self.load.ports for time in (port.request, port.bus)])
+        return combined([self.execute.moment(now), Moment(self.store.places(now), ahead)])
 
     def moment(self) -> Moment:
         """Return the state relevant to the times of the next chunks."""
-        now, asks = self.now, self.load.asks
-        units = self.load.moment(now), self.execute.moment(now), self.room.moment(now, asks - 2)
-        return together([*units, self.store.moment(now, self.execute.taken)])
+        now, requests = self.now, self.load.requests
+        units = (
+            self.load.moment(now),
+            self.execute.moment(now),
+            self.space.moment(now, requests - 2),
+        )
+        return combined([*units, self.store.moment(now, self.execute.accepted)])
 
     def pass_over(self, count: int, cycles: int, counted: Counter[str]) -> None:
         """Pass over ``count`` rounds of ``cycles`` cycles, with the counts ``counted`` per
         round."""
-        for unit in (self.load, self.execute, self.room, self.store):
+        for unit in (self.load, self.execute, self.space, self.store):
             unit.later(count * cycles)
         self.more.update({name: count * each for name, each in counted.items()})
 
     @property
     def counted(self) -> Counter[str]:
         """All counts so far."""
-        found = Counter(self.more)
-        found["slots"] += self.slots
-        found["read_beats"] += self.load.beats
-        found["write_beats"] += self.store.beats
-        found["words"] += self.store.words
-        found["answers"] += self.store.answers
+        counts = Counter(self.more)
+        counts["slots"] += self.slots
+        counts["read_beats"] += self.load.beats
+        counts["write_beats"] += self.store.beats
+        counts["words"] += self.store.words
+        counts["answers"] += self.store.answers
         for name, cycles in self.execute.idle.items():
-            found[f"idle {name}"] += cycles
+            counts[f"idle {name}"] += cycles
         for name, cycles in self.waits.items():
-            found[f"wait {name}"] += cycles
+            counts[f"wait {name}"] += cycles
         for port in self.load.ports:
-            found[f"filled {port.port}"] += port.filled
-            found[f"addresses {port.port}"] += port.addresses
-            found[f"spare {port.port}"] += port.spare
-            found["late"] += port.late
-            found["maxima"] += port.maxima
-        return found
+            counts[f"filled {port.port}"] += port.filled
+            counts[f"addresses {port.port}"] += port.addresses
+            counts[f"spare {port.port}"] += port.spare
+            counts["late"] += port.stalled
+            counts["maxima"] += port.maxima
+        return counts
 
     def in_time(self, counted: Counter[str], bits: int) -> bool:
         """Return whether data came in time, and would if every address took ``bits`` cycles
@@ -134,22 +138,22 @@ class ProductRun:
         were walked."""
         self.more["read_beats"] += beats * self.machine.ports - self.counted["maxima"]
 
-    def waits_by_cause(self, tail: int) -> dict[str, int]:
+    def cause_waits(self, tail: int) -> dict[str, int]:
         """Return the cycles without a vector by the activity that was busy. ``tail``: cycles after
         the last vector."""
         counted = self.counted
-        found = {cause: counted[f"wait {cause}"] for cause in LATE}
+        waits = {cause: counted[f"wait {cause}"] for cause in LATE_CAUSES}
         banks = counted["idle accumulator"]
         beats = counted["write_beats"] / self.machine.ports
         busy = max(beats, counted["words"], 1)
         # Bursts spent a part of the time in which tiles left on waiting for answers.
         part = round(banks * busy / (busy + counted["answers"]))
-        found["latency"] += banks - part
-        found["held"] = counted["idle short"]
-        found["writing"] = part if beats >= busy else 0
-        found["draining"] = part - found["writing"]
-        found["end"] = tail
-        return found
+        waits["latency"] += banks - part
+        waits["held"] = counted["idle short"]
+        waits["writing"] = part if beats >= busy else 0
+        waits["draining"] = part - waits["writing"]
+        waits["end"] = tail
+        return waits
 
     def finish(self) -> int:
         """Write the remaining results; return the cycle in which all results are written."""

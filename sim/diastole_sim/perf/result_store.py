@@ -7,7 +7,7 @@ from math import gcd, lcm
 from diastole_sim.perf.chunk_walk import Span
 from diastole_sim.perf.lanes import COLUMN_LATENCY, LATENCY, Lanes, Queue
 from diastole_sim.perf.modelled_machine import ModelledMachine
-from diastole_sim.perf.moments import Moment, since, together
+from diastole_sim.perf.moments import Moment, combined, since
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.sizes.array_sizes import SUM_MEMORIES
 from diastole_sim.spec.sizes.queues import BURST_BEATS, TRANSPOSED_PIECES
@@ -17,11 +17,11 @@ WRITES_AHEAD = 16
 """Most bursts without a response."""
 ANSWERED = -1
 """Cycles from a response to the first beat of a burst that waited for the response."""
-ASKED = 3  # cycles from the read of a tile's first word to its request
-TURNED = 3  # cycles from the last column of a piece to its first row
+REQUEST_CYCLES = 3  # cycles from the read of a tile's first word to its request
+TRANSPOSE_CYCLES = 3  # cycles from the last column of a piece to its first row
 SETTLES = 64
 """Rows of a span within which rows must begin to repeat; later rows are not compared."""
-MOST_TILES = 4
+MAX_TILES = 4
 """Most tiles with places for their sums at once."""
 LONG_DONE = 1024
 """Age of a departed row, in cycles, beyond which the row has no influence."""
@@ -31,7 +31,7 @@ LONG_DONE = 1024
 class DrainState:
     """State of a drain in one direction: tiles with complete sums, and rows of the current tile."""
 
-    side_by_side: int  # vectors per word
+    parallel: int  # vectors per word
     tiles: deque[tuple[int, tuple[Span, ...]]] = field(default_factory=deque)
     spans: deque[Span] = field(default_factory=deque)
     row: int = 0
@@ -48,8 +48,8 @@ class DrainState:
     columns: int = 0  # when the next column can be read
     # Pieces whose columns are still to be read, with the first cycle; None behind the last of a
     # tile.
-    turning: deque[tuple[int, Span] | None] = field(default_factory=deque)
-    shown: deque[int] = field(default_factory=deque)  # when rows of transposed pieces can leave
+    transposing: deque[tuple[int, Span] | None] = field(default_factory=deque)
+    valid: deque[int] = field(default_factory=deque)  # when rows of transposed pieces can leave
     pieces: deque[int] = field(
         default_factory=lambda: deque([0] * TRANSPOSED_PIECES)
     )  # when pieces have left
@@ -57,38 +57,38 @@ class DrainState:
     # answers.
     before: deque[tuple[object, int, int]] = field(default_factory=deque)
 
-    def moment(self, now: int, oldest: int, taken: int) -> Moment:
+    def moment(self, now: int, oldest: int, accepted: int) -> Moment:
         """Return the tiles and rows in progress, and the times that they wait for. The next tile
-        opens after ``taken``, and a place for sums counts as free if it became free before
-        ``taken``."""
+        opens after ``accepted``, and a place for sums counts as free if it became free before
+        ``accepted``."""
         spans = [span for _, tile in self.tiles for span in tile] + list(self.spans)
-        spans += [each[1] for each in self.turning if each is not None]
-        lengths = (len(each) for each in (self.tiles, self.spans, self.turning, self.shown))
+        spans += [each[1] for each in self.transposing if each is not None]
+        lengths = (len(each) for each in (self.tiles, self.spans, self.transposing, self.valid))
         counts = [self.row, self.opened - len(self.freed), *lengths]
         counts += [number for span in spans for number in span.alike]
         times = [cycle for cycle, _ in self.tiles]
-        times += [each[0] for each in self.turning if each is not None]
-        times += [self.ready, self.data, self.sums, self.columns, *self.shown, *self.pieces]
+        times += [each[0] for each in self.transposing if each is not None]
+        times += [self.ready, self.data, self.sums, self.columns, *self.valid, *self.pieces]
         for memory in range(SUM_MEMORIES):
             adding = self.adding[(len(self.freed) + memory) % SUM_MEMORIES]
             matter = [time for each in adding if each[1] > oldest for time in each]
             times += matter
             counts.append(len(matter))
-        free = since(now, taken, ([taken] * MOST_TILES + self.freed)[-MOST_TILES:])
+        free = since(now, accepted, ([accepted] * MAX_TILES + self.freed)[-MAX_TILES:])
         here = Moment(tuple(counts), (*since(now, oldest, times), *free))
-        return together([here, self.queue.moment(now, oldest)])
+        return combined([here, self.queue.moment(now, oldest)])
 
     def later(self, cycles: int) -> None:
         """Shift all times by ``cycles`` cycles."""
         self.tiles = deque((cycle + cycles, spans) for cycle, spans in self.tiles)
-        self.turning = deque(
-            None if each is None else (each[0] + cycles, each[1]) for each in self.turning
+        self.transposing = deque(
+            None if each is None else (each[0] + cycles, each[1]) for each in self.transposing
         )
         self.ready += cycles
         self.data += cycles
         self.sums += cycles
         self.columns += cycles
-        self.shown = deque(time + cycles for time in self.shown)
+        self.valid = deque(time + cycles for time in self.valid)
         self.pieces = deque(time + cycles for time in self.pieces)
         self.freed = [time + cycles for time in self.freed]
         for adding in self.adding:
@@ -98,9 +98,9 @@ class DrainState:
         self.queue.later(cycles)
         self.before.clear()
 
-    def show(self) -> None:
+    def read_next(self) -> None:
         """Continue with the rows of a transposed piece."""
-        shown = self.shown.popleft()
+        shown = self.valid.popleft()
         self.data, self.ready = max(self.data, shown), max(self.ready, shown)
 
     @property
@@ -110,7 +110,7 @@ class DrainState:
 
     def words(self, span: Span) -> int:
         """Return the words of a row. Neighbouring vectors leave together."""
-        return ceil_div(span.vectors, self.side_by_side)
+        return ceil_div(span.vectors, self.parallel)
 
     def lane_cycles(self, span: Span, machine: ModelledMachine) -> int:
         """Return the cycles in which the lanes convert a row to floats."""
@@ -148,9 +148,9 @@ class Store:
         drain = self.drains[direction]
         drain.tiles.append((cycle, spans))
         if spans[0].columns:
-            drain.turning.extend((cycle + 2, span) for span in spans)
-            drain.turning.append(None)
-            self._turn(drain)
+            drain.transposing.extend((cycle + 2, span) for span in spans)
+            drain.transposing.append(None)
+            self._transpose(drain)
 
     def bank(self, direction: int) -> int:
         """Take a bank for a new tile; return the cycle in which a bank is free."""
@@ -182,17 +182,17 @@ class Store:
             self._advance()
         return self.last_beat + self.machine.memory.response_cycles
 
-    def moment(self, now: int, taken: int) -> Moment:
+    def moment(self, now: int, accepted: int) -> Moment:
         """Return the state relevant to the next rows, if no tile ends and nothing is added before
-        ``now``, and no tile opens before ``taken``."""
+        ``now``, and no tile opens before ``accepted``."""
         self.advance_to(now)
         oldest = now - LONG_DONE
-        drains = [drain.moment(now, oldest, taken) for drain in self.drains]
+        drains = [drain.moment(now, oldest, accepted) for drain in self.drains]
         writer = Moment(
             (len(self.responses),),
             since(now, oldest, (self.writer, self.last_beat, *self.responses)),
         )
-        return together([writer, self.lanes.moment(now, oldest), *drains])
+        return combined([writer, self.lanes.moment(now, oldest), *drains])
 
     def places(self, now: int) -> tuple[int, ...]:
         """Return by direction how many rows of a span have left, and how many spans and tiles have
@@ -234,7 +234,7 @@ class Store:
                 drain.sums = cycle + 2
                 drain.row = 0
                 if spans[0].columns:
-                    drain.show()
+                    drain.read_next()
             if drain.spans and not drain.spans[0].columns:
                 self._wait(drain)
             if drain.spans:  # north first if both wait when the writer is free
@@ -268,7 +268,7 @@ class Store:
         (other,) = (each for each in self.drains if each is not drain)
         if other.opened or drain.data > end or drain.sums > end:
             return
-        left = self._left_behind(drain, end)
+        left = self._remaining(drain, end)
         drain.before.append((left, end, self.answers))
         if len(drain.before) <= period:
             return
@@ -287,9 +287,9 @@ class Store:
         """Return when the next row can leave."""
         return self.writer
 
-    def _left_behind(self, drain: DrainState, end: int) -> tuple[object, ...]:
+    def _remaining(self, drain: DrainState, end: int) -> tuple[object, ...]:
         """Return the state after a row, relative to the row's last cycle ``end``."""
-        return *drain.queue.left_behind(end), *(response - end for response in self.responses)
+        return *drain.queue.remaining(end), *(response - end for response in self.responses)
 
     def _repeat(self, drain: DrainState, rows: int, cycles: int) -> None:
         """Add ``rows`` rows, which take ``cycles`` cycles in all."""
@@ -314,14 +314,14 @@ class Store:
 
     def _starts(self, direction: int) -> int:
         """Return when the next row of a drain can start."""
-        return max(self._asked(self.drains[direction]), self.writer)
+        return max(self._request_cycle(self.drains[direction]), self.writer)
 
-    def _asked(self, drain: DrainState) -> int:
+    def _request_cycle(self, drain: DrainState) -> int:
         """Return when the next row is requested. The first row of a tile is requested with its
         first word."""
         if drain.row or drain.spans[0].columns:
             return drain.ready
-        return max(drain.ready, self.lanes.begins(drain.queue, drain.sums) + ASKED)
+        return max(drain.ready, self.lanes.begins(drain.queue, drain.sums) + REQUEST_CYCLES)
 
     def _row(self, direction: int, start: int) -> None:
         drain = self.drains[direction]
@@ -350,9 +350,9 @@ class Store:
             drain.spans.popleft()
             if span.columns:
                 drain.pieces.append(end - 1)
-                self._turn(drain)
+                self._transpose(drain)
                 if drain.spans:
-                    drain.show()
+                    drain.read_next()
 
     @staticmethod
     def _leave(drain: DrainState, words: int, first: int, cycles: int) -> None:
@@ -362,11 +362,11 @@ class Store:
         if drain.row == drain.spans[0].rows - 1 and len(drain.spans) == 1:
             drain.freed.append(drain.queue.free)
 
-    def _turn(self, drain: DrainState) -> None:
+    def _transpose(self, drain: DrainState) -> None:
         """Read the columns of the next spans while the memory that transposes has places for
         pieces."""
-        while drain.turning and (drain.pieces or drain.turning[0] is None):
-            following = drain.turning.popleft()
+        while drain.transposing and (drain.pieces or drain.transposing[0] is None):
+            following = drain.transposing.popleft()
             if following is None:
                 drain.freed.append(drain.columns)
                 drain.columns += 1  # a tile waits one cycle
@@ -375,7 +375,7 @@ class Store:
             start = max(drain.columns, complete, drain.pieces.popleft())
             self.lanes.column(start, span.columns)
             drain.columns = start + span.columns
-            drain.shown.append(drain.columns + COLUMN_LATENCY + TURNED - 1)
+            drain.valid.append(drain.columns + COLUMN_LATENCY + TRANSPOSE_CYCLES - 1)
 
     def written(
         self,

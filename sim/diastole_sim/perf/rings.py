@@ -6,37 +6,37 @@ from dataclasses import dataclass, field
 from diastole_sim.perf.chunk_walk import Chunk
 from diastole_sim.perf.execute import Execute
 from diastole_sim.perf.modelled_machine import ModelledMachine
-from diastole_sim.perf.moments import Moment, since, together
+from diastole_sim.perf.moments import Moment, combined, since
 from diastole_sim.perf.result_store import EAST, NORTH, Store
 from diastole_sim.spec.sizes.queues import CHUNKS_AHEAD
 
 TILES_IN_FLIGHT = 8
 """Most output tiles between the first request for a tile and the read of the tile's last sum."""
-ASKED_AFTER = 6
+REQUEST_DELAY = 6
 """Measured cycles from a chunk's last pass being taken to the next request for a chunk."""
 WEST_HALVES = 2
 """Number of halves of the west banks in the fused pass."""
 
 
 @dataclass
-class Places:
+class RingPlaces:
     """Places of a ring, ``most`` of them, taken and given back in order."""
 
-    most: int
-    taken: int = 0
+    limit: int
+    allocated: int = 0
     freed: list[int] = field(default_factory=list)
 
     def take(self) -> int:
         """Take the next place; return the first cycle in which the place is free."""
-        self.taken += 1
-        needed = self.taken - self.most
+        self.allocated += 1
+        needed = self.allocated - self.limit
         return self.freed[needed - 1] if needed > 0 else 0
 
     def moment(self, now: int, oldest: int) -> Moment:
         """Return how many places are taken, and when the free places became free."""
-        free = self.freed[max(0, self.taken - self.most) :]
+        free = self.freed[max(0, self.allocated - self.limit) :]
         times = since(now, oldest, (time for time in free if time > oldest))
-        return Moment((self.taken - len(self.freed), len(times)), times)
+        return Moment((self.allocated - len(self.freed), len(times)), times)
 
     def later(self, cycles: int) -> None:
         """Shift all times by ``cycles`` cycles."""
@@ -44,7 +44,7 @@ class Places:
 
 
 @dataclass
-class Room:
+class FreeSpace:
     """Decide when a chunk may be requested. ``slabs``: blocks of a bank that a slab of the
     streaming operand and a slab of the stationary operand take. ``streams``: planes of the
     streaming operand, which stay while the planes of the stationary operand pass."""
@@ -56,16 +56,18 @@ class Room:
     streams: int = 1
     tiles: int = 0
     north_tiles: list[int] = field(default_factory=list)  # banks opened by the end of every tile
-    taken: list[int] = field(default_factory=list)
+    requested: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        stream, held = self.slabs
-        most = self.machine.most_places  # of the streaming operand; the fused pass holds all of dY
+        stream, stationary = self.slabs
+        max_places = (
+            self.machine.max_places
+        )  # of the streaming operand; the fused pass holds all of dY
         self.rings = (
-            Places(min(most * self.streams, self.machine.stream_blocks // stream)),
-            Places(self.machine.held_blocks // held),
+            RingPlaces(min(max_places * self.streams, self.machine.stream_blocks // stream)),
+            RingPlaces(self.machine.stationary_blocks // stationary),
         )
-        self.west = Places(min(most, WEST_HALVES))
+        self.west = RingPlaces(min(max_places, WEST_HALVES))
 
     def take(self, chunk: Chunk) -> int:
         """Return the first cycle with free space for the data of a chunk."""
@@ -77,8 +79,8 @@ class Room:
             free.append(self.west.take())
         if chunk.first:
             free.append(self._tile(chunk))
-        if len(self.taken) >= CHUNKS_AHEAD:
-            free.append(self.taken[-CHUNKS_AHEAD] + ASKED_AFTER)
+        if len(self.requested) >= CHUNKS_AHEAD:
+            free.append(self.requested[-CHUNKS_AHEAD] + REQUEST_DELAY)
         return max(free)
 
     def _tile(self, chunk: Chunk) -> int:
@@ -100,8 +102,10 @@ class Room:
     def moment(self, now: int, oldest: int) -> Moment:
         """Return the state relevant to the next chunks. Nothing is taken before ``oldest``."""
         places = [ring.moment(now, oldest) for ring in (*self.rings, self.west)]
-        taken = ([oldest] * CHUNKS_AHEAD + self.taken)[-CHUNKS_AHEAD:]
-        return together([*places, Moment((), since(now, oldest, taken)), self._tiles(now, oldest)])
+        requested = ([oldest] * CHUNKS_AHEAD + self.requested)[-CHUNKS_AHEAD:]
+        return combined(
+            [*places, Moment((), since(now, oldest, requested)), self._tiles(now, oldest)]
+        )
 
     def _tiles(self, now: int, oldest: int) -> Moment:
         """Return when the last tiles were drained, and how many tiles are not yet drained."""
@@ -127,12 +131,12 @@ class Room:
         recorded, since only differences between counts matter."""
         for ring in (*self.rings, self.west):
             ring.later(cycles)
-        self.taken = [time + cycles for time in self.taken]
+        self.requested = [time + cycles for time in self.requested]
 
-    def ran(self, chunk: Chunk, execute: Execute, freed: int) -> None:
+    def note_chunk(self, chunk: Chunk, execute: Execute, freed: int) -> None:
         """Record that the chunk's last pass has been walked. The places of the chunk are free from
         ``freed`` on."""
-        self.taken.append(execute.taken)
+        self.requested.append(execute.accepted)
         for ring, frees in zip(self.rings, chunk.frees, strict=True):
             if frees:
                 ring.freed.append(freed)

@@ -15,7 +15,7 @@ class RowStarts:
     def __init__(self, begin: int, apart: int):
         self.apart = apart
         self.ready = begin + FIRST_START  # when the next row's state is ready
-        self.gone = deque([begin] * STARTS_AHEAD)  # when rows have begun
+        self.begun = deque([begin] * STARTS_AHEAD)  # when rows have begun
 
     def delay(self, begin: int, rows: int, words: int) -> int:
         """Return the delay of ``rows`` rows of ``words`` words caused by start states. Without the
@@ -24,16 +24,16 @@ class RowStarts:
         for row in range(rows):
             at = max(begin + row * words + delay, self.ready)
             delay = at - begin - row * words
-            self.gone.append(at)
-            self.ready = max(self.ready + self.apart, self.gone.popleft() + 1)
+            self.begun.append(at)
+            self.ready = max(self.ready + self.apart, self.begun.popleft() + 1)
         return delay
 
     @property
     def times(self) -> list[int]:
         """Times that later rows depend on."""
-        return [self.ready, *self.gone]
+        return [self.ready, *self.begun]
 
     def later(self, cycles: int) -> None:
         """Shift all times by ``cycles`` cycles."""
         self.ready += cycles
-        self.gone = deque(time + cycles for time in self.gone)
+        self.begun = deque(time + cycles for time in self.begun)

@@ -17,7 +17,7 @@ from diastole_sim.perf.product_estimate import Estimate, estimate
 from diastole_sim.perf.transfers import estimate_transfer
 from diastole_sim.spec.chains import named_streams, walk_of
 from diastole_sim.spec.command import Command
-from diastole_sim.spec.command_check import most_planes
+from diastole_sim.spec.command_check import max_planes
 from diastole_sim.spec.command_table import (
     CHAINED,
     COMMAND_BYTES,
@@ -30,14 +30,14 @@ from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.micro import INPUTS, Instruction
-from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.sizes.uses import Widths
 from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, Descriptor
 
 FETCHED = 4
 """Cycles of a command's fetch without memory latency and beats."""
-RUNG = 2
+RUN_OVERHEAD = 2
 """Cycles of a run outside its commands: before the first fetch, and after the end of the last
 command."""
 QUEUED = 1
@@ -119,19 +119,19 @@ class StepEstimate:
     commands: tuple[CommandTimes, ...]
 
     @property
-    def by_cause(self) -> dict[str, int]:
+    def cause_cycles(self) -> dict[str, int]:
         """Cycles by cause, as the counters of a machine have them. A cycle in which a vector enters
         the array counts for ``busy_slots``. A cycle without a vector counts for the cause of the
         command's wait."""
-        found = Counter[str]()
+        causes = Counter[str]()
         before, waited = 0, "wait_command"
         for each in self.commands:
             here = each.done - before
             before = each.done
-            found["busy_slots"] += each.slots
+            causes["busy_slots"] += each.slots
             here -= each.slots
             if here < 0:  # vectors entered while the command before still waited
-                found[waited] += here
+                causes[waited] += here
                 here = 0
             product = each.opcode in CHAINED
             for cause, cycles in (
@@ -140,17 +140,17 @@ class StepEstimate:
                 ("wait_command", each.answering),
             ):
                 took = max(0, min(here, cycles))
-                found[cause] += took
+                causes[cause] += took
                 here -= took
             rest = "wait_update" if each.update else "wait_chain"
             if each.opcode == Opcode.CONVERT:
                 rest = "wait_convert"
             elif each.opcode in MULTIPLYING and not product:
                 rest = "wait_command"
-            found[rest] += here
+            causes[rest] += here
             waited = rest
-        found["wait_command"] += self.cycles - before
-        return dict(found)
+        causes["wait_command"] += self.cycles - before
+        return dict(causes)
 
 
 def ended(times: ChainTimes) -> int:
@@ -166,12 +166,12 @@ def nest_of(command: Command) -> Nest:
         groups=command.nest_groups,
         chunk=command.nest_chunk,
         outer=OUTER[command.nest_outer],
-        keep=KEPT[command.nest_keep],
+        keep=KEEP_VALUES[command.nest_keep],
     )
 
 
 class StepModel:
-    """Model commands of a program in sequence, on a machine with a vector unit. ``chosen_bits``:
+    """Model commands of a program in sequence, on a machine with a vector unit. ``class_bits``:
     bits of magnitudes whose width a slot chooses; None for the most."""
 
     def __init__(
@@ -180,10 +180,10 @@ class StepModel:
         vector: ModelledVector,
         read: Read,
         *,
-        chosen_bits: int | None = None,
+        class_bits: int | None = None,
     ):
         self.machine, self.vector, self.read = machine, vector, read
-        self.chosen_bits = chosen_bits
+        self.class_bits = class_bits
         self.tables = ProgramState()
         self.converter_free = self.array_free = 0
 
@@ -209,23 +209,23 @@ class StepModel:
         for each in commands[:first]:
             if each.opcode == Opcode.LOAD:
                 self.tables.load(each, self.read)
-        found: list[CommandTimes] = []
-        taken, unit = 0, 0
+        timed: list[CommandTimes] = []
+        accepted, unit = 0, 0
         self.converter_free = self.array_free = 0
         for number in range(first, end):
             command = commands[number]
-            before = [each.done for each in found[-2:]]
-            fetched = taken + self.fetch_of(command)
+            before = [each.done for each in timed[-2:]]
+            fetched = accepted + self.fetch_of(command)
             started = max([fetched, *(before[:-1] if command.ahead else before)])
             times, unit = self._command(number, command, started, unit, step)
-            found.append(
+            timed.append(
                 times
                 if not before or times.done > before[-1]
                 else replace(times, done=before[-1] + 1)
             )
-            taken = started
-        last = max(found[-1].done, taken + self.fetch) + 1
-        return StepEstimate(cycles=last, commands=tuple(found))
+            accepted = started
+        last = max(timed[-1].done, accepted + self.fetch) + 1
+        return StepEstimate(cycles=last, commands=tuple(timed))
 
     def alone(self, commands: Sequence[Command], number: int) -> int:
         """Return the cycles of a run of a single command, with the fetch. Earlier commands have
@@ -235,9 +235,9 @@ class StepModel:
                 self.tables.load(each, self.read)
         self.converter_free = self.array_free = 0
         if commands[number].opcode == Opcode.NEXT:
-            return RUNG + self.fetch - 1
+            return RUN_OVERHEAD + self.fetch - 1
         times, _ = self._command(number, commands[number], 0, 0, 0)
-        return RUNG + self.fetch_of(commands[number]) + times.done
+        return RUN_OVERHEAD + self.fetch_of(commands[number]) + times.done
 
     def _command(
         self, number: int, command: Command, started: int, unit: int, step: int
@@ -250,12 +250,12 @@ class StepModel:
             if opcode == Opcode.LOAD:
                 self.tables.load(command, self.read)
             times = estimate_transfer(self.vector, command, step=step, now=now)
-            return self._of_unit(number, command, started, times)
+            return self._unit_times(number, command, started, times)
         if opcode == Opcode.CHAIN:
             task = self.tables.task(command, block=self.vector.block, step=step)
             times = estimate_chain(self.vector, task, now, self.converter_free)
             self.converter_free = max(self.converter_free, times.converted)
-            return self._of_unit(number, command, started, times)
+            return self._unit_times(number, command, started, times)
         if opcode in CHAINED:
             return self._drained(number, command, started, now, step)
         if opcode == Opcode.CONVERT:
@@ -268,14 +268,14 @@ class StepModel:
                 data_width=self.vector.data_width,
                 memory=self.vector.memory,
             )
-            found = CommandTimes(
+            result = CommandTimes(
                 number=number,
                 opcode=opcode,
                 started=started,
                 done=started + conversion.cycles + slot_cycles(numerics, command.slot),
                 beats=conversion.write_beats,
             )
-            return found, unit
+            return result, unit
         name = MULTIPLYING[opcode].name
         product = estimate(
             self.machine,
@@ -287,7 +287,7 @@ class StepModel:
             self._widths(command),
         )
         begun = self._begun(started, product)
-        return _of_product(number, opcode, started, begun + product.cycles, product), unit
+        return _product_times(number, opcode, started, begun + product.cycles, product), unit
 
     def _begun(self, started: int, product: Estimate) -> int:
         """Return the cycle in which a product begins that starts in cycle ``started``. The first
@@ -300,25 +300,25 @@ class StepModel:
         """Return the bits of magnitude of a product's operands; None for a class whose format has
         one width.
 
-        A width that a slot says is ``chosen_bits``, or the widest if no other width is chosen.
+        A width that a slot says is ``class_bits``, or the widest if no other width is chosen.
         """
         fields, numerics = vars(command), self.machine.numerics
 
         def bits_of(name: str) -> int | None:
             if not numerics.tensor_class(name).format.planes:
                 return None
-            if fields[SLOT_FIELDS[name]] and self.chosen_bits:
-                return self.chosen_bits
-            return PLANE_BITS * most_planes(fields, name)
+            if fields[SLOT_FIELDS[name]] and self.class_bits:
+                return self.class_bits
+            return PLANE_BITS * max_planes(fields, name)
 
         x, w, dy = map(bits_of, CLASS_NAMES)
         return x, w, dy
 
-    def _of_unit(
+    def _unit_times(
         self, number: int, command: Command, started: int, times: ChainTimes
     ) -> tuple[CommandTimes, int]:
         done = ended(times)
-        found = CommandTimes(
+        result = CommandTimes(
             number=number,
             opcode=Opcode(command.opcode),
             started=started,
@@ -327,7 +327,7 @@ class StepModel:
             update=bool(command.update),
             beats=times.read_beats + times.write_beats,
         )
-        return found, times.done
+        return result, times.done
 
     def _drained(
         self, number: int, command: Command, started: int, now: int, step: int
@@ -352,12 +352,12 @@ class StepModel:
         self.converter_free = max(free, begun + chain.converted)
         done = begun + ended(chain)
         beats = chain.read_beats + chain.write_beats
-        found = _of_product(number, opcode, started, done, times.product, beats)
+        result = _product_times(number, opcode, started, done, times.product, beats)
         answering = max(0, done - begun - max(chain.done, chain.converted))
-        return replace(found, stalled=times.stalled, answering=answering), begun + chain.done
+        return replace(result, stalled=times.stalled, answering=answering), begun + chain.done
 
 
-def _of_product(
+def _product_times(
     number: int, opcode: Opcode, started: int, done: int, product: Estimate, beats: int = 0
 ) -> CommandTimes:
     return CommandTimes(

@@ -116,12 +116,12 @@ def assemble(
         if not words:
             continue
         try:
-            found = list(_Line(words, constants or {}, block).instructions())
+            instructions = list(_Line(words, constants or {}, block).instructions())
         except _WrongLine as error:
             problems.append(TextProblem(line=number, text=line.strip(), rule=str(error)))
             continue
-        program += found
-        places += [(number, line.strip())] * len(found)
+        program += instructions
+        places += [(number, line.strip())] * len(instructions)
     if not problems:
         for place, rule in program_problems(
             program, block=block, panels=panels, always_written=always_written
@@ -139,7 +139,7 @@ class _Line:
     def __init__(self, words: list[str], constants: Mapping[str, int], block: int):
         self.words = words
         self.constants = constants
-        self.turns = block.bit_length() - 1
+        self.log2_block = block.bit_length() - 1
 
     def instructions(self) -> Iterator[Instruction]:
         """Yield the instructions of the line."""
@@ -152,15 +152,15 @@ class _Line:
         fields |= self._operands(op)
         yield self._instruction(fields | self._flags())
 
-    def _take(self, wanted: str) -> str:
+    def _take(self, expected: str) -> str:
         if not self.words:
-            raise _WrongLine(f"the line ends where {wanted} should stand")
+            raise _WrongLine(f"the line ends where {expected} is expected")
         return self.words.pop(0)
 
     def _result(self) -> int:
         if len(self.words) < 2 or self.words[1] != "=":
             return NO_REGISTER
-        register = self._register("the result is no register")
+        register = self._register("the result is not a register")
         self._take("=")
         return register
 
@@ -186,27 +186,30 @@ class _Line:
     def _operands(self, op: MicroOp) -> dict[str, int]:
         fields: dict[str, int] = {}
         for letter in OPERAND_ORDER.get(op, USES[op]):
-            wanted = f"operand {letter} of {op.name.lower()}"
-            word = self._take(wanted)
+            expected = f"operand {letter} of {op.name.lower()}"
+            word = self._take(expected)
             if word == "->":
-                raise _WrongLine(f"-> stands where {wanted} should")
+                raise _WrongLine(f"-> is written where {expected} is expected")
             fields[f"negate_{letter}"] = int(word.startswith("-"))
-            source, k = self._source(word.removeprefix("-"), wanted)
+            source, k = self._source(word.removeprefix("-"), expected)
             fields[letter] = source
             if k is None:
                 continue
             if fields.setdefault("k", k) != k:
-                raise _WrongLine("an instruction has one constant; `mov` another to a register")
+                raise _WrongLine(
+                    "an instruction reads at most one constant; copy another constant to a "
+                    "register with `mov`"
+                )
         return fields
 
-    def _source(self, word: str, wanted: str) -> tuple[int, int | None]:
+    def _source(self, word: str, expected: str) -> tuple[int, int | None]:
         """Return the field of an operand, and the number of a constant."""
         if word in _NAMED:
             return _NAMED[word], None
         constant = _CONSTANT.fullmatch(word)
         if constant is not None:
             return Source.CONSTANT, self._constant(constant[1])
-        otherwise = f"{wanted} is no register, input, constant or number"
+        otherwise = f"{expected} is neither a register, an input, a constant nor a number"
         kind, number = self._numbered(word, "rs", otherwise)
         return (Source.S0 if kind == "s" else 0) + number, None
 
@@ -225,7 +228,7 @@ class _Line:
         while self.words:
             name, value = self._flag(self._take(""))
             if name in fields:
-                raise _WrongLine(f"{name.replace('_', ' ')} stands twice")
+                raise _WrongLine(f"{name.replace('_', ' ')} is written twice")
             fields[name] = value
         output = fields.pop("output", NO_OUTPUT)
         return fields | {"o": output}
@@ -236,43 +239,45 @@ class _Line:
             return word, 1
         if word == "->":
             text = self._take("an output")
-            return "output", self._numbered(text, "o", "what is written is no output")[1]
+            return "output", self._numbered(text, "o", "the target after -> is not an output")[1]
         if word == "turn":
             axis = self._axis()
             amount = self._take("a number")
             lanes = whole_number(amount)
             if not lanes:
-                raise _WrongLine(f"a turn is 1 or more, not {amount}")
+                raise _WrongLine(f"the amount of a `turn` must be at least 1, not {amount}")
             return f"turn_{axis}", lanes
         if word == "when":
             for words, value in WHEN_WORDS.items():
                 if tuple(self.words[: len(words)]) == words:
                     del self.words[: len(words)]
                     return "when", value
-            raise _WrongLine("after when there is first, last or not last")
-        raise _WrongLine(f"there is no flag {word}, and there are no more operands")
+            raise _WrongLine("first, last or not last must follow `when`")
+        raise _WrongLine(f"{word} is not a flag, and the operation takes no further operand")
 
     def _axis(self) -> str:
         axis = self._take("lanes or rows")
         if axis not in ("lanes", "rows"):
-            raise _WrongLine(f"what is turned is lanes or rows, not {axis}")
+            raise _WrongLine(f"`turn` and `turned` work on lanes or rows, not on {axis}")
         return axis
 
     def _turned(self) -> Iterator[Instruction]:
         op = self._operation()
         if USES[op] != "ac":
-            raise _WrongLine(f"{op.name.lower()} does not have the operands a and c alone")
-        register = self._register("what is turned is no register")
+            raise _WrongLine(
+                f"`turned` needs an operation with the operands a and c only, not {op.name.lower()}"
+            )
+        register = self._register("the operand of `turned` is not a register")
         axis = self._axis()
         flags = self._flags()
         if flags.keys() - {"when", "o"}:
-            raise _WrongLine("turned takes no flag but when, and an output")
+            raise _WrongLine("`turned` takes only the flag `when` and an output")
         output = flags.pop("o")
         fields = flags | {"op": op, "a": register, "c": register, "d": register}
-        for turn in range(self.turns, 0, -1):
-            last = {"o": output} if turn == 1 else {}
-            yield self._instruction(fields | last | {f"turn_{axis}": turn})
-        if not self.turns and output != NO_OUTPUT:
+        for amount in range(self.log2_block, 0, -1):
+            last = {"o": output} if amount == 1 else {}
+            yield self._instruction(fields | last | {f"turn_{axis}": amount})
+        if not self.log2_block and output != NO_OUTPUT:
             yield self._instruction(flags | {"op": MicroOp.MOV, "a": register, "o": output})
 
     @staticmethod
@@ -290,29 +295,29 @@ def disassemble(program: Sequence[Instruction], names: Mapping[int, str] | None 
     ValueError if an instruction breaks a rule that holds for every machine and all streams.
     """
     lines: list[str] = []
-    for number, it in enumerate(program):
-        problems = [rule for _, rule in program_problems([it], block=_LARGEST_BLOCK)]
+    for number, instruction in enumerate(program):
+        problems = [rule for _, rule in program_problems([instruction], block=_LARGEST_BLOCK)]
         if problems:
             raise ValueError(f"instruction {number}: {problems[0]}")
-        lines.append(_text(it, names or {}))
+        lines.append(_text(instruction, names or {}))
     return "".join(f"{line}\n" for line in lines)
 
 
-def _text(it: Instruction, names: Mapping[int, str]) -> str:
-    op = MicroOp(it.op)
-    words = [] if it.d == NO_REGISTER else [f"r{it.d}", "="]
+def _text(instruction: Instruction, names: Mapping[int, str]) -> str:
+    op = MicroOp(instruction.op)
+    words = [] if instruction.d == NO_REGISTER else [f"r{instruction.d}", "="]
     words.append(op.name.lower())
     for letter in OPERAND_ORDER.get(op, USES[op]):
-        sign = "-" if getattr(it, f"negate_{letter}") else ""
-        words.append(sign + _operand(getattr(it, letter), it.k, names))
-    words += [name for name in ("fresh", "keep") if getattr(it, name)]
+        sign = "-" if getattr(instruction, f"negate_{letter}") else ""
+        words.append(sign + _operand(getattr(instruction, letter), instruction.k, names))
+    words += [name for name in ("fresh", "keep") if getattr(instruction, name)]
     for axis in ("lanes", "rows"):
-        if amount := getattr(it, f"turn_{axis}"):
+        if amount := getattr(instruction, f"turn_{axis}"):
             words += ["turn", axis, str(amount)]
     for text, value in WHEN_WORDS.items():
-        if it.when == value:
+        if instruction.when == value:
             words += ["when", *text]
-    words += [] if it.o == NO_OUTPUT else ["->", f"o{it.o}"]
+    words += [] if instruction.o == NO_OUTPUT else ["->", f"o{instruction.o}"]
     return " ".join(words)
 
 

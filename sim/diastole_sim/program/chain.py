@@ -65,16 +65,20 @@ class Chain:
         AssemblyError if the program with these kinds breaks a rule. ValueError for a kind that a
         stream does not accept, and for an unknown name of a stream.
         """
-        chosen = self.kinds(kinds or {})
+        kinds_by_name = self.kinds(kinds or {})
         return assemble(
             self.text,
             self.numbered() if numbers is None else numbers,
             block=block,
             panels=[
-                port.number for name, port in self.inputs.items() if chosen[name] == Kind.PANEL
+                port.number
+                for name, port in self.inputs.items()
+                if kinds_by_name[name] == Kind.PANEL
             ],
             always_written=[
-                port.number for name, port in self.outputs.items() if chosen[name] in ONCE_A_BLOCK
+                port.number
+                for name, port in self.outputs.items()
+                if kinds_by_name[name] in ONCE_A_BLOCK
             ],
         )
 
@@ -86,25 +90,28 @@ class Chain:
             if name not in ports:
                 raise ValueError(f"{self.name} has no stream {name}, only {', '.join(ports)}")
             if kind not in ports[name].kinds:
-                raise ValueError(f"{name} of {self.name} is never {kind.name.lower()}")
+                raise ValueError(
+                    f"{name} of {self.name} cannot have the kind {kind.name.lower()}, only "
+                    f"{', '.join(each.name.lower() for each in ports[name].kinds)}"
+                )
         return {name: others.get(name, port.kinds[0]) for name, port in ports.items()}
 
 
-def holds_what_is_written(text: str, register: str, output: str) -> bool:
+def register_holds_output(text: str, register: str, output: str) -> bool:
     """Return whether a register, at the end of a text, holds the value that was written to an
     output."""
-    found = False
+    matches = False
     for line in text.splitlines():
         words = line.partition("#")[0].replace("->", " -> ").split()
         moved = words[:2] == ["mov", register]
         if words[:2] == [register, "="]:
-            found = words[-2:] == ["->", output]
+            matches = words[-2:] == ["->", output]
         elif words[-2:] == ["->", output]:
-            found = moved
-    return found
+            matches = moved
+    return matches
 
 
 def lines(*parts: str) -> str:
     """Return a text of all parts that are not empty, without indentation."""
-    found = [line.strip() for part in parts for line in part.splitlines()]
-    return "".join(f"{line}\n" for line in found if line)
+    stripped = [line.strip() for part in parts for line in part.splitlines()]
+    return "".join(f"{line}\n" for line in stripped if line)

@@ -19,7 +19,7 @@ class ListedCommand:
     writes: frozenset[str]
     alone: bool
 
-    def may_begin_before_the_end_of(self, other: "ListedCommand") -> bool:
+    def may_overlap(self, other: "ListedCommand") -> bool:
         """Return whether the command may begin while the previous command runs.
 
         The command must read and write nothing that the previous command writes, and write nothing
@@ -29,9 +29,9 @@ class ListedCommand:
         """
         if self.alone or other.alone or self.command.skip:
             return False
-        in_turn = {self.command.opcode, other.command.opcode} <= set(VECTOR_OPCODES)
-        kept = other.writes if in_turn else other.reads | other.writes
-        return not (self.reads & other.writes or self.writes & kept)
+        in_order = {self.command.opcode, other.command.opcode} <= set(VECTOR_OPCODES)
+        protected = other.writes if in_order else other.reads | other.writes
+        return not (self.reads & other.writes or self.writes & protected)
 
 
 class CommandList:
@@ -66,10 +66,8 @@ class CommandList:
         """Return all commands, with ``ahead`` set wherever a command may begin early. ``entries``:
         numbers of the commands at which a run begins or continues; commands there are not ahead."""
         starts = {0, *entries}
-        found: list[Command] = []
+        commands: list[Command] = []
         for number, listed in enumerate(self._listed):
-            ahead = number not in starts and listed.may_begin_before_the_end_of(
-                self._listed[number - 1]
-            )
-            found.append(replace(listed.command, ahead=int(ahead)))
-        return tuple(found)
+            ahead = number not in starts and listed.may_overlap(self._listed[number - 1])
+            commands.append(replace(listed.command, ahead=int(ahead)))
+        return tuple(commands)

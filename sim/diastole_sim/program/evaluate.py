@@ -64,21 +64,21 @@ def in_float64(
             arithmetic=FLOAT64,
         )
     )
-    found: dict[str, Doubles] = {}
+    outputs: dict[str, Doubles] = {}
     for name, port in chain.outputs.items():
         place = places.descriptor(name, port)
         if place.kind == Kind.PANEL:
-            found[name] = _join(panel[place.address :], port.order, walk)
+            outputs[name] = _join(panel[place.address :], port.order, walk)
         else:
-            found[name] = np.asarray(result.values[port.number])
-    return found
+            outputs[name] = np.asarray(result.values[port.number])
+    return outputs
 
 
-def _constants(chain: Chain, given: Mapping[str, float], loss_scale: float) -> Doubles:
+def _constants(chain: Chain, constants: Mapping[str, float], loss_scale: float) -> Doubles:
     values = np.full(CONSTANTS, np.nan)
     for name, number in chain.numbered().items():
         value = chain.constants[name]
-        values[number] = given[name] if value is None else value
+        values[number] = constants[name] if value is None else value
     values[LOSS_SCALE], values[INVERSE_LOSS_SCALE] = loss_scale, 1 / loss_scale
     return values
 
@@ -86,12 +86,12 @@ def _constants(chain: Chain, given: Mapping[str, float], loss_scale: float) -> D
 class _Places:
     """Places of streams in the panel. Every name has its own place."""
 
-    def __init__(self, chain: Chain, chosen: Mapping[str, Kind], walk: Walk):
-        self.chain, self.chosen, self.walk = chain, chosen, walk
+    def __init__(self, chain: Chain, kinds: Mapping[str, Kind], walk: Walk):
+        self.chain, self.chosen, self.walk = chain, kinds, walk
         self.vectors = 0
         self._first: dict[str, int] = {}
         for name, port in {**chain.inputs, **chain.outputs}.items():
-            if chosen[name] == Kind.PANEL:
+            if kinds[name] == Kind.PANEL:
                 self._first[name] = self.vectors
                 self.vectors += block_count(port.order, walk) * walk.block
 

@@ -32,7 +32,7 @@ class FloatRun:
         self.forward_chain = recipe.activation.forward_chain()
         self.backward_chain = recipe.activation.backward_chain()
         self.update_chain = self.recipe.update(bias=False)
-        kept = [name for name in self.update_chain.inputs if name not in ("g", "w")]
+        state_names = [name for name in self.update_chain.inputs if name not in ("g", "w")]
         self.layers: list[dict[str, Floats]] = []
         self.biases: list[dict[str, Floats]] = []
         for layer, (inputs, outputs) in enumerate(pairwise(recipe.widths)):
@@ -41,12 +41,12 @@ class FloatRun:
                 (self.layers, w),
                 (self.biases, np.zeros((1, outputs), np.float32)),
             ):
-                place.append({"w": first} | {name: np.zeros_like(first) for name in kept})
+                place.append({"w": first} | {name: np.zeros_like(first) for name in state_names})
 
     def step(self, number: int) -> float:
         """Do one step and return the loss before the update."""
         batch = self.training.take(self.recipe.batches[number])
-        inputs, kept = self._forward(batch.inputs)
+        inputs, saved = self._forward(batch.inputs)
         loss, dy = host.softmax_cross_entropy(inputs[-1], batch.labels)
         gradients: list[tuple[Floats, Floats]] = []
         # Backward pass, from the last layer to the first.
@@ -55,8 +55,8 @@ class FloatRun:
             if layer:
                 da = dy @ self.layers[layer]["w"].T
                 db = np.zeros((BLOCK, da.shape[1]))
-                given = {"da": da, "kept": kept[layer - 1], "db": db}
-                dy = self._chain(self.backward_chain, given, da.shape)["dz"]
+                streams = {"da": da, "kept": saved[layer - 1], "db": db}
+                dy = self._chain(self.backward_chain, streams, da.shape)["dz"]
         constants = {**self.recipe.optimiser.constants(), **self.recipe.optimiser.of_step(number)}
         if self.recipe.clip is not None:
             constants[CLIP_FACTOR] = self._clip_factor(self.recipe.clip, gradients)
@@ -84,30 +84,30 @@ class FloatRun:
     def _forward(self, x: Floats) -> tuple[list[Floats], list[Floats]]:
         """Return the inputs of every layer followed by the logits, and the values kept by
         activations."""
-        found, kept = [x.astype(np.float32)], list[Floats]()
+        layer_inputs, saved = [x.astype(np.float32)], list[Floats]()
         for layer, bias in zip(self.layers, self.biases, strict=True):
-            y = found[-1] @ layer["w"]
+            y = layer_inputs[-1] @ layer["w"]
             if layer is self.layers[-1]:
-                found.append(y + bias["w"])
+                layer_inputs.append(y + bias["w"])
                 continue
-            given = {"y": y, "b": bias["w"][0]}
-            each = self._chain(self.forward_chain, given, y.shape)
-            found.append(each["a"])
-            kept.append(each["kept"])
-        return found, kept
+            streams = {"y": y, "b": bias["w"][0]}
+            each = self._chain(self.forward_chain, streams, y.shape)
+            layer_inputs.append(each["a"])
+            saved.append(each["kept"])
+        return layer_inputs, saved
 
     def _clip_factor(self, norm: float, gradients: Sequence[tuple[Floats, Floats]]) -> float:
         """Return the clip factor of all gradients."""
         squares = [[float(np.square(each).sum()) for pair in gradients for each in pair]]
-        given = {"squares": np.array(squares, np.float32)}
+        streams = {"squares": np.array(squares, np.float32)}
         shape, constants = (1, len(squares[0])), {"max_norm": norm}
-        return float(self._chain(clip_factor(), given, shape, constants)["factor"])
+        return float(self._chain(clip_factor(), streams, shape, constants)["factor"])
 
     def _updated(
         self, state: dict[str, Floats], gradient: Floats, constants: Mapping[str, float]
     ) -> dict[str, Floats]:
-        found = self._chain(self.update_chain, {"g": gradient} | state, gradient.shape, constants)
-        return {name: found[name] for name in state}
+        outputs = self._chain(self.update_chain, {"g": gradient} | state, gradient.shape, constants)
+        return {name: outputs[name] for name in state}
 
     def _chain(
         self,
@@ -117,7 +117,7 @@ class FloatRun:
         constants: Mapping[str, float] | None = None,
     ) -> dict[str, Floats]:
         rows, columns = shape
-        found = in_float64(
+        outputs = in_float64(
             chain, inputs, shape=(rows, columns), block=BLOCK, constants=constants or {}
         )
-        return {name: values.astype(np.float32) for name, values in found.items()}
+        return {name: values.astype(np.float32) for name, values in outputs.items()}

@@ -183,12 +183,12 @@ def _train(run: ProgramRun, made: TaskProgram, seed: int, progress: Progress | N
         with np.errstate(all="ignore"):  # a faulty machine may return any number
             z = run.evaluate()
             loss, _ = host.softmax_cross_entropy(z, made.labels)
-            found = float(loss), host.accuracy(z, made.labels)
-        history.held_out.append((run.done, *found))
+            metrics = float(loss), host.accuracy(z, made.labels)
+        history.held_out.append((run.done, *metrics))
         if not history.not_finite:
-            _look(history, run, before, made, seed)
+            _note_evaluation(history, run, before, made, seed)
         history.look_at(HELD_OUT_LOGITS, z, f"step {run.done - 1}")
-        history.look_at(HELD_OUT_LOSS, found[0], f"step {run.done - 1}")
+        history.look_at(HELD_OUT_LOSS, metrics[0], f"step {run.done - 1}")
         if progress is not None:
             progress(run.done, steps, float(run.losses()[-1]))
     history.losses.extend(map(float, run.losses()))
@@ -211,7 +211,9 @@ def _first(run: ProgramRun, made: TaskProgram, steps: int, seed: int) -> str | N
     return next(iter(history.not_finite.values()), None)
 
 
-def _look(history: History, run: ProgramRun, before: int, made: TaskProgram, seed: int) -> None:
+def _note_evaluation(
+    history: History, run: ProgramRun, before: int, made: TaskProgram, seed: int
+) -> None:
     """Note which parameters are not finite after a stretch of steps. A golden machine repeats the
     stretch step by step to find the step in which a parameter became NaN or Inf."""
     if all(np.isfinite(values).all() for values in run.parameters().values()):
@@ -242,9 +244,9 @@ def train_in_float32(made: TaskRecipe) -> tuple[FloatRun, History]:
                 history.look_at(name, values, f"step {step}")
             done = step + 1
             if done % made.task.evaluate_every == 0 or done == steps:
-                found = run.evaluate(made.held_out)
-                history.held_out.append((done, *found))
-                history.look_at(HELD_OUT_LOSS, found[0], f"step {step}")
+                metrics = run.evaluate(made.held_out)
+                history.held_out.append((done, *metrics))
+                history.look_at(HELD_OUT_LOSS, metrics[0], f"step {step}")
     return run, history
 
 

@@ -114,7 +114,7 @@ class MemoryPlan:
     ) -> PlannedArea:
         """Allocate ``length`` bytes. ValueError if the name is in use."""
         if name in self.areas:
-            raise ValueError(f"there is an area {name} already")
+            raise ValueError(f"the memory plan has an area {name} already")
         area = PlannedArea(
             name=name, address=self.end, length=length, kind=kind, shape=shape, pitch=pitch
         )
@@ -168,16 +168,16 @@ class MemoryPlan:
         """Allocate a quantised tensor with all copies. ``decides``: as in :class:`PlannedImage`, if
         the width of the class is given by slots."""
         rows, cols = shape
-        chosen = self.numerics.converted_class(tensor_class)
-        layouts = image_layouts(chosen, shape, block=self.block, data_width=self.data_width)
-        sizes = [chosen.format.plane_count * layout.total_bytes for layout in layouts]
+        storage = self.numerics.converted_class(tensor_class)
+        layouts = image_layouts(storage, shape, block=self.block, data_width=self.data_width)
+        sizes = [storage.format.plane_count * layout.total_bytes for layout in layouts]
         kind = f"image {tensor_class}"
         first = self.take(name, kind, (rows, cols), sizes[0])
         second = first
         if len(sizes) > 1:
             second = self.take(f"{name}, second copy", kind, (cols, rows), sizes[1])
         by_slot = tensor_class in self.by_slot
-        delayed = chosen.has_tensor_scale and self.numerics.source == "delayed"
+        delayed = storage.has_tensor_scale and self.numerics.source == "delayed"
         if not (delayed or by_slot):
             slot = None
         if slot is not None:
@@ -222,10 +222,10 @@ def stream_of(
     - ``kind``: kind of the stream, if different from the kind of the area.
     - ``per_step``: the stream is a row of the area for every step; for kinds without a pitch.
     """
-    chosen = Kind[area.kind.upper()] if kind is None else kind
+    stream_kind = Kind[area.kind.upper()] if kind is None else kind
     offset = {"per_step": 1, "offset": area.pitch} if per_step else {}
-    pitch = area.pitch if chosen in ROWS else 0
-    placed = Descriptor(kind=chosen, address=area.address, pitch=pitch, **offset)
+    pitch = area.pitch if stream_kind in ROWS else 0
+    placed = Descriptor(kind=stream_kind, address=area.address, pitch=pitch, **offset)
     return BoundStream(name=area.name, descriptor=placed)
 
 

@@ -41,12 +41,12 @@ class WatchedRun(ProgramRun):
             step, skipped = machine.step, self.program.loss_scaling and machine.overflow
             machine.command_first = number
             outcome = machine.run_at(area.address, number + 1)
-            self._look(areas, f"step {step}, command {number}")
+            self._note_not_finite(areas, f"step {step}, command {number}")
             if command.opcode == Opcode.NEXT:
                 before = self.first = before if skipped else self.first
             self.require_done(outcome, counters)
 
-    def _look(self, areas: list[Area], place: str) -> None:
+    def _note_not_finite(self, areas: list[Area], place: str) -> None:
         for name, values in self._floats(areas):
             if self.first is None and not np.isfinite(values).all():
                 self.first = f"{place}: {name} {content(values)}"
@@ -55,12 +55,12 @@ class WatchedRun(ProgramRun):
         """Yield the numbers in memory and in the panel. Constants are left out, since a constant
         may be Inf on purpose."""
         for area in areas:
-            if area.which not in (None, VectorTable.PANEL):
+            if area.table not in (None, VectorTable.PANEL):
                 continue
             name, kind, columns = described(self.program, self.golden.limits.block, area)
             if kind == FLOATS:
-                held = np.ascontiguousarray(self.golden.contents(area))
-                yield name, held.view(kind).reshape(-1, columns)
+                contents = np.ascontiguousarray(self.golden.contents(area))
+                yield name, contents.view(kind).reshape(-1, columns)
 
 
 def first_not_finite(program: TrainingProgram, golden: GoldenMachine, steps: int) -> str | None:

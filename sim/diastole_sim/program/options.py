@@ -26,10 +26,10 @@ from diastole_sim.train.loss_scaling import Floors, LossScaling, require_floors
 from diastole_sim.train.precision import Precision
 from diastole_sim.train.tasks import HIDDEN, Task
 
-MOST_LAYERS, MOST_UNITS = 5, 4096
+MAX_LAYERS, MAX_UNITS = 5, 4096
 """Most hidden layers that fit, with ``sgd`` without momentum, and most units of a hidden layer."""
-MOST_DECAY = 1000.0
-MOST_CLIP = 1e30
+MAX_DECAY = 1000.0
+MAX_CLIP = 1e30
 DEFAULT_SCALING = LossScaling()
 
 
@@ -64,11 +64,11 @@ class RecipeOptions:
         if isinstance(self.activation, str):
             require_choice("activation", self.activation, tuple(ACTIVATIONS))
         self.check_own()
-        require_int("hidden layers", len(self.hidden), 1, MOST_LAYERS)
+        require_int("hidden layers", len(self.hidden), 1, MAX_LAYERS)
         for units in self.hidden:
-            require_int("hidden", units, 1, MOST_UNITS)
-        if self.clip is not None and not 0 < self.clip <= MOST_CLIP:
-            raise ValueError(f"clip must be above 0, at most {MOST_CLIP:g}, not {self.clip}")
+            require_int("hidden", units, 1, MAX_UNITS)
+        if self.clip is not None and not 0 < self.clip <= MAX_CLIP:
+            raise ValueError(f"clip must be above 0 and at most {MAX_CLIP:g}, not {self.clip}")
 
     @property
     def choice(self) -> OptimizerChoice:
@@ -81,7 +81,7 @@ class RecipeOptions:
         """Check the code of a user; OwnCodeError if the code cannot be used."""
         if isinstance(self.activation, OwnCode):
             own_activation(self.activation)
-        made = self.choice.make(rate=falling(FIRST_RATE, 2), **self._given_options)
+        made = self.choice.make(rate=falling(FIRST_RATE, 2), **self._explicit_options)
         if isinstance(made, OwnOptimiser):
             made.check()
 
@@ -107,38 +107,40 @@ class RecipeOptions:
 
     def described(self, task: Task) -> dict[str, Any]:
         """Return the options as a result reports them."""
-        found = {each.name: getattr(self, each.name) for each in fields(RecipeOptions)}
+        values = {each.name: getattr(self, each.name) for each in fields(RecipeOptions)}
         options = {name: self._value(name, task) for name in OF_OPTIMIZERS}
-        return found | {"rate": self.first_rate(task)} | options | self._own_described()
+        return values | {"rate": self.first_rate(task)} | options | self._own_described()
 
     def _check_optimizer(self) -> None:
         for name in OF_OPTIMIZERS:
             if getattr(self, name) is not None and name not in self.choice.takes:
                 raise ValueError(
-                    f"{name} is of {' and '.join(with_option(name))}, not of {self.optimizer}"
+                    f"{name} is an option of {' and '.join(with_option(name))}, not of "
+                    f"{self.optimizer}: leave {name} out"
                 )
         for value in (self.momentum or 0.0, *(self.betas or ())):
             if not 0 <= value < 1:
-                raise ValueError(f"momentum and betas must be from 0, below 1, not {value}")
+                raise ValueError(f"momentum and betas must be at least 0 and below 1, not {value}")
         if self.optimizer == "nesterov" and self.momentum == 0:
             raise ValueError("momentum of nesterov must be above 0, not 0")
-        if not 0 <= (self.weight_decay or 0.0) <= MOST_DECAY:
+        if not 0 <= (self.weight_decay or 0.0) <= MAX_DECAY:
             raise ValueError(
-                f"weight_decay must be from 0, at most {MOST_DECAY:g}, not {self.weight_decay}"
+                f"weight_decay must be at least 0 and at most {MAX_DECAY:g}, not "
+                f"{self.weight_decay}"
             )
 
     @property
-    def _given_options(self) -> dict[str, Any]:
+    def _explicit_options(self) -> dict[str, Any]:
         """Return the options of :data:`OF_OPTIMIZERS` that the user gave."""
-        given = {name: getattr(self, name) for name in OF_OPTIMIZERS}
-        return {name: value for name, value in given.items() if value is not None}
+        options = {name: getattr(self, name) for name in OF_OPTIMIZERS}
+        return {name: value for name, value in options.items() if value is not None}
 
     def _value(self, name: str, task: Task) -> Any:
         """Return the value of an option: the user's value, else the default of the task or of the
         optimiser. None for an option that the optimiser lacks."""
-        given, choice = getattr(self, name), self.choice
-        if given is not None:
-            return given
+        value, choice = getattr(self, name), self.choice
+        if value is not None:
+            return value
         return getattr(task, name) if name in choice.of_task else choice.defaults.get(name)
 
     def _optimiser(self, task: Task, steps: int) -> Optimiser:
@@ -155,12 +157,12 @@ class RecipeOptions:
     def _own_described(self) -> dict[str, Any]:
         """Return optimiser and activation by name, or by file and name with the hash of the user's
         file."""
-        found: dict[str, Any] = {}
+        described: dict[str, Any] = {}
         for name in ("optimizer", "activation"):
             code = getattr(self, name)
-            found[name] = str(code)
-            found[f"{name}_sha256"] = code.sha256 if isinstance(code, OwnCode) else None
-        return found
+            described[name] = str(code)
+            described[f"{name}_sha256"] = code.sha256 if isinstance(code, OwnCode) else None
+        return described
 
 
 class TooManyLayersError(ValueError):
@@ -169,19 +171,19 @@ class TooManyLayersError(ValueError):
 
     def __init__(self, options: "ProgramOptions", fitting: int):
         self.fitting = fitting
-        given = {
+        settings = {
             "momentum": options.momentum,
             "clip": options.clip,
             "loss_scale": options.loss_scale,
         }
-        others = [f"{name} {value:g}" for name, value in given.items() if value is not None]
+        others = [f"{name} {value:g}" for name, value in settings.items() if value is not None]
         with_others = f" ({', '.join(others)})" if others else ""
-        always = ", ".join(f"{count} of {name}" for name, count in fitting_layers().items())
+        always = ", ".join(f"{count} for {name}" for name, count in fitting_layers().items())
         super().__init__(
-            f"hidden has {len(options.hidden)} layers, and {fitting} fit with "
-            f"{options.optimizer}{with_others}: each tensor that a step's chains read or write "
-            f"takes a place among the {SLOTS} streams of the machine, and what the optimiser keeps "
-            f"of weights takes more; {always} fit whatever the other options are"
+            f"hidden has {len(options.hidden)} layers, but at most {fitting} fit with "
+            f"{options.optimizer}{with_others}: the machine has {SLOTS} streams, and every "
+            "tensor of a step and every state of the optimiser takes a stream; with any "
+            f"other options, {always} fit"
         )
 
 
@@ -209,7 +211,7 @@ class ProgramOptions(RecipeOptions):
             require_int("loss_scale", self.loss_scale, low, high)
             require_floors(self.loss_scale_floor, low, high)
         elif self.loss_scale_floor:
-            raise ValueError("loss_scale_floor is of a loss_scale: give that too")
+            raise ValueError("loss_scale_floor needs loss_scale: give both")
 
     @property
     def loss_scaling(self) -> LossScaling | None:

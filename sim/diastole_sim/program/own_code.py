@@ -15,14 +15,14 @@ from types import ModuleType
 from typing import Any
 
 from diastole_sim.reading import TooLargeError, read_bytes, require_readable
-from diastole_sim.spec.require import shown
+from diastole_sim.spec.require import excerpt
 
 FORM = "FILE.py:NAME"
 """Form of a reference to a user's code."""
 MAX_BYTES = 1 << 20
 """Largest accepted size of a file, far above any sensible file."""
 _BRACES = re.compile(r"\{[^{}]*\}")
-MOST_NAMES = 8
+MAX_NAMES = 8
 """Most names in a message."""
 
 
@@ -36,9 +36,9 @@ class OwnNameError(OwnCodeError):
 
     def __init__(self, file: str, name: str, names: Sequence[str]):
         self.name, self.names = name, tuple(names)
-        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        listed = ", ".join(names[:MOST_NAMES]) or "no function or class"
-        super().__init__(f"{file} has no {name}; it defines {listed}{more}")
+        more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+        listed = ", ".join(names[:MAX_NAMES]) or "no function or class"
+        super().__init__(f"{file} does not define {name}; the file defines {listed}{more}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,8 @@ class OwnCode:
         file, _, name = text.rpartition(":")
         if not file or not name.isidentifier():
             raise OwnCodeError(
-                f"must be {FORM}, where NAME is a function or class in it, not {shown(text)}"
+                f"must be {FORM}, where NAME is a function or class of the file, "
+                f"not {excerpt(text)}"
             )
         path = Path(file)
         try:
@@ -71,13 +72,13 @@ class OwnCode:
         except FileNotFoundError:
             raise OwnCodeError(f"there is no file {file}") from None
         except TooLargeError as error:
-            raise OwnCodeError(f"{file}: is no file of Python: it {error.strerror}") from None
+            raise OwnCodeError(f"{file}: is not a Python file: the file {error.strerror}") from None
         except OSError as error:
             raise OwnCodeError(f"{file}: {error.strerror}") from None
         try:
             source = decode_source(content)
         except (SyntaxError, UnicodeDecodeError, LookupError):
-            raise OwnCodeError(f"{file}: is no file of Python: it is not text in UTF-8") from None
+            raise OwnCodeError(f"{file}: is not a Python file: the text is not UTF-8") from None
         digest = hashlib.sha256(content).hexdigest()
         return cls(file=file, name=name, sha256=digest, source=source)
 
@@ -104,18 +105,18 @@ class OwnCode:
         except (OwnCodeError, KeyboardInterrupt):
             raise
         except BaseException as error:
-            said = f"{what}{_failure(error, self.file)}"
-            where = "" if said.startswith(self.file) else f"{self.file}: "
-            raise OwnCodeError(f"{where}{said}") from error
+            message = f"{what}{_failure(error, self.file)}"
+            where = "" if message.startswith(self.file) else f"{self.file}: "
+            raise OwnCodeError(f"{where}{message}") from error
 
     def line_of(self, text: str) -> int | None:
         """Return the number of the line with this text, apart from a comment. A line of an f-string
         matches if its braces can be filled to give the text. None if no line or several lines
         match."""
-        wanted = " ".join(text.partition("#")[0].split())
+        words = " ".join(text.partition("#")[0].split())
         lines = [" ".join(line.partition("#")[0].split()) for line in self.source.splitlines()]
-        found = [n for n, line in enumerate(lines, 1) if line and _pattern(line).fullmatch(wanted)]
-        return found[0] if len(found) == 1 else None
+        matches = [n for n, line in enumerate(lines, 1) if line and _pattern(line).fullmatch(words)]
+        return matches[0] if len(matches) == 1 else None
 
 
 def _pattern(line: str) -> re.Pattern[str]:
@@ -154,16 +155,16 @@ def _module(file: str, source: str) -> ModuleType:
 def _failure(error: BaseException, file: str) -> str:
     """Return a text with the place of an error in a file, and the message."""
     if isinstance(error, SyntaxError) and error.filename == file:
-        line, said = error.lineno, error.msg
+        line, message = error.lineno, error.msg
     else:
         frames = traceback.extract_tb(error.__traceback__)
         line = next((each.lineno for each in reversed(frames) if each.filename == file), None)
-        said = str(error) or "no message"
+        message = str(error) or "no message"
     kind = type(error).__name__
     if line is None:
-        return f"{kind}: {said}"
+        return f"{kind}: {message}"
     text = linecache.getline(file, line).strip()
-    return f"{file}, line {line}: {kind}: {said}" + (f": {text}" if text else "")
+    return f"{file}, line {line}: {kind}: {message}" + (f": {text}" if text else "")
 
 
 def _names_of(module: ModuleType) -> list[str]:

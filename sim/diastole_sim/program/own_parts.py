@@ -13,22 +13,22 @@ from typing import Any, cast
 import numpy as np
 
 from diastole_sim.program.assembly import AssemblyError
-from diastole_sim.program.chain import INVERSE_LOSS_SCALE, LOSS_SCALE, Chain, holds_what_is_written
+from diastole_sim.program.chain import INVERSE_LOSS_SCALE, LOSS_SCALE, Chain, register_holds_output
 from diastole_sim.program.chains.activations import Activation
 from diastole_sim.program.chains.updates import CLIP_FACTOR, OWN_STREAMS, Options
 from diastole_sim.program.optimizer_table import FIRST_RATE, OF_OPTIMIZERS, OptimizerChoice
 from diastole_sim.program.own_code import OwnCode, OwnCodeError, guarded
 from diastole_sim.program.program_tables import STEP_CONSTANTS
 from diastole_sim.program.recipe import Optimiser
-from diastole_sim.spec.require import shown
+from diastole_sim.spec.require import excerpt
 from diastole_sim.spec.stream_table import Kind
 
 BLOCKS = (8, 4, 16, 32, 2, 1)
 """Sides of blocks to try. A chain must be a valid program for one of these sides."""
 METHODS = {
-    "chain": "chain(options), which returns its update",
-    "constants": "constants(), which returns those of the chain that stay",
-    "of_step": "of_step(step), which returns those that change",
+    "chain": "chain(options), which returns the update",
+    "constants": "constants(), which returns the fixed constants",
+    "of_step": "of_step(step), which returns the constants of a step",
 }
 """Methods of an optimiser."""
 _STREAM = re.compile(r"\b[so]\d\b")
@@ -40,27 +40,27 @@ _OF_THE_MACHINE = {str(LOSS_SCALE), str(INVERSE_LOSS_SCALE)}
 def own_activation(code: OwnCode) -> Activation:
     """Return the activation with the name. OwnCodeError if the object is no activation, or if a
     text of the activation breaks a rule."""
-    found = code.load()
-    if callable(found) and not isinstance(found, Activation):
-        needed = _needed(found, ())
+    loaded = code.load()
+    if callable(loaded) and not isinstance(loaded, Activation):
+        needed = _needed(loaded, ())
         if needed:
             raise OwnCodeError(
-                f"{code}: an activation is made without arguments, and {code.name} needs "
-                f"{_listed(needed)}: give each a default"
+                f"{code}: an activation is called without arguments, but {code.name} needs "
+                f"{_listed(needed)}: give each argument a default"
             )
-        found = guarded(code, f"{code.name}()", found)
-    if not isinstance(found, Activation):
+        loaded = guarded(code, f"{code.name}()", loaded)
+    if not isinstance(loaded, Activation):
         raise OwnCodeError(
-            f"{code}: must be an Activation of diastole_sim.program.chains.activations, or a "
-            f"function without arguments that returns one; it is {_kind(found)}"
+            f"{code}: must be an Activation of diastole_sim.program.chains.activations, or "
+            f"a function without arguments that returns an Activation, not {_kind(loaded)}"
         )
-    problem = _problem_of(found)
+    problem = _problem_of(loaded)
     if problem is not None:
         raise OwnCodeError(f"{code}: {problem}")
-    for name, make in (("forward", found.forward_chain), ("backward", found.backward_chain)):
+    for name, make in (("forward", loaded.forward_chain), ("backward", loaded.backward_chain)):
         chain = guarded(code, f"{name}", make)
-        _check_chain(code, chain, f"{name}: ", {"kept": found.kept[0]})
-    return found
+        _check_chain(code, chain, f"{name}: ", {"kept": loaded.kept[0]})
+    return loaded
 
 
 def _problem_of(activation: Activation) -> str | None:
@@ -68,35 +68,37 @@ def _problem_of(activation: Activation) -> str | None:
     for name in ("name", "forward", "backward", "keeps"):
         value = getattr(activation, name)
         if not isinstance(value, str):
-            return f"{name} must be a text, not {shown(value)}"
+            return f"{name} must be a text, not {excerpt(value)}"
     kinds = (Kind.F32, Kind.BF16, Kind.MASK)
-    kept: Any = activation.kept
-    each = cast(tuple[Any, ...], kept) if isinstance(kept, tuple) else ()
+    stored: Any = activation.kept
+    each = cast(tuple[Any, ...], stored) if isinstance(stored, tuple) else ()
     if not each or any(one not in kinds for one in each):
-        return f"kept must be a tuple of Kind.F32, Kind.BF16 or Kind.MASK, not {kept!r:.60}"
-    if not holds_what_is_written(activation.backward, "r0", "o0"):
+        return f"kept must be a tuple of Kind.F32, Kind.BF16 or Kind.MASK, not {stored!r:.60}"
+    if not register_holds_output(activation.backward, "r0", "o0"):
         return (
-            "backward must leave the gradient by z in r0, of which the gradient by the bias is "
-            "made, and write that to o0"
+            "backward must leave the gradient by z in r0 and write r0 to o0: the gradient "
+            "by the bias is made from r0"
         )
     return _problem_of_constants("constants", activation.constants)
 
 
-def _problem_of_constants(what: str, given: Any) -> str | None:
+def _problem_of_constants(what: str, constants: Any) -> str | None:
     """Return why a value is not a dict of constants by name; None for a correct dict."""
-    if not isinstance(given, Mapping):
-        return f"{what} must be a dict of numbers by name, not {_kind(given)}"
-    for name, value in cast(Mapping[Any, Any], given).items():
+    if not isinstance(constants, Mapping):
+        return f"{what} must be a dict of numbers by name, not {_kind(constants)}"
+    for name, value in cast(Mapping[Any, Any], constants).items():
         if not isinstance(name, str) or _CONSTANT.fullmatch(f"K[{name}]") is None:
-            return f"{what}: a name is a word without spaces or brackets, not {shown(name)}"
+            return f"{what}: a name is a word without spaces or brackets, not {excerpt(name)}"
         try:
             with np.errstate(over="ignore"):
                 fits = not isinstance(value, str) and np.isfinite(np.float32(float(value)))
         except (TypeError, ValueError, OverflowError):
             fits = False
         if not fits:
-            said = repr(value) if isinstance(value, str) else shown(value)
-            return f"{what}: {name} must be a number that float32 has, not {said:.60}"
+            shown = repr(value) if isinstance(value, str) else excerpt(value)
+            return (
+                f"{what}: {name} must be a finite number in the range of float32, not {shown:.60}"
+            )
     return None
 
 
@@ -112,16 +114,16 @@ def _check_chain(code: OwnCode, chain: Chain, what: str, kinds: Mapping[str, Kin
     }
     for stream, line in used.items():
         if stream not in ports | outputs:
-            known = ", ".join(f"{each} ({name})" for each, name in (ports | outputs).items())
-            raise _wrong(code, what, line, f"there is no {stream} here, only {known}")
+            names = ", ".join(f"{each} ({name})" for each, name in (ports | outputs).items())
+            raise _wrong(code, what, line, f"there is no stream {stream}, only {names}")
     for stream, name in outputs.items():
         if stream not in used:
-            raise OwnCodeError(f"{code}: {what}nothing is written to {stream}, {name}")
+            raise OwnCodeError(f"{code}: {what}no line writes {stream}, {name}")
     for line in _lines(chain.text):
         for name in _CONSTANT.findall(line):
             if name not in chain.constants and name not in _OF_THE_MACHINE:
-                known = ", ".join(chain.constants) or "none"
-                raise _wrong(code, what, line, f"there is no constant {name}, only {known}")
+                names = ", ".join(chain.constants) or "none"
+                raise _wrong(code, what, line, f"there is no constant {name}, only {names}")
     first = None
     for block in BLOCKS:
         error = _refused(chain, block, kinds)
@@ -165,20 +167,20 @@ def own_optimizer(code: OwnCode) -> OptimizerChoice:
     made = code.load()
     if not callable(made):
         raise OwnCodeError(
-            f"{code}: must be a class of optimisers, which is called with rate=, the learning rate "
-            f"by step; it is {_kind(made)}"
+            f"{code}: must be a class of optimisers with a parameter rate, the learning "
+            f"rate by step, not {_kind(made)}"
         )
     parameters = _parameters(made)
     if "rate" not in parameters:
         raise OwnCodeError(
-            f"{code}: must have a parameter rate, a function that gives the learning rate of a "
-            f"step; its parameters are {_listed(parameters)}"
+            f"{code}: must have a parameter rate, a function that gives the learning rate "
+            f"of a step; the parameters are {_listed(parameters)}"
         )
     needed = _needed(made, ("rate",))
     if needed:
         raise OwnCodeError(
-            f"{code}: it is made with rate= and the options that were given, and needs "
-            f"{_listed(needed)}: give each a default"
+            f"{code}: the class is called with rate= and the options of the command, but "
+            f"also needs {_listed(needed)}: give each parameter a default"
         )
     takes = tuple(name for name in OF_OPTIMIZERS if name in parameters)
     defaults = {name: parameters[name].default for name in takes}
@@ -210,13 +212,13 @@ class OwnOptimiser:
         for name, does in METHODS.items():
             method = guarded(code, f"the {name} of {_kind(made)}", getattr, made, name, None)
             if not callable(method):
-                raise OwnCodeError(f"{code}: {_kind(made)}, which has no method {does}")
+                raise OwnCodeError(f"{code}: {_kind(made)} must have a method {does}")
 
     def chain(self, options: Options) -> Chain:
         if options not in self._chains:
-            found = self._call("chain", options)
-            self._check_update(found, options)
-            self._chains[options] = found
+            chain = self._call("chain", options)
+            self._check_update(chain, options)
+            self._chains[options] = chain
         return self._chains[options]
 
     def constants(self) -> Mapping[str, float]:
@@ -226,13 +228,14 @@ class OwnOptimiser:
 
     def of_step(self, step: int) -> Mapping[str, float]:
         if step not in self._steps:
-            found = self._numbers("of_step", step)
-            both = set(found) & set(self.constants())
+            numbers = self._numbers("of_step", step)
+            both = set(numbers) & set(self.constants())
             if both:
                 raise OwnCodeError(
-                    f"{self._code}: {_listed(sorted(both))} is in constants() and in of_step()"
+                    f"{self._code}: {_listed(sorted(both))} is in constants() and in "
+                    "of_step(): keep only one"
                 )
-            self._steps[step] = found
+            self._steps[step] = numbers
         return self._steps[step]
 
     def check(self) -> None:
@@ -243,8 +246,9 @@ class OwnOptimiser:
         first, second = self.of_step(0), self.of_step(1)
         if set(first) != set(second) or len(first) > STEP_CONSTANTS:
             raise OwnCodeError(
-                f"{self._code}: of_step(step) must have the same names for every step, at most "
-                f"{STEP_CONSTANTS}; step 0 has {_listed(first)}, step 1 {_listed(second)}"
+                f"{self._code}: of_step(step) must return the same names for every step, "
+                f"at most {STEP_CONSTANTS}; step 0 has {_listed(first)}, step 1 has "
+                f"{_listed(second)}"
             )
 
     def _call(self, name: str, *arguments: object) -> Any:
@@ -258,37 +262,37 @@ class OwnOptimiser:
         return guarded(self._code, f"{name}({shown_arguments})", call)
 
     def _numbers(self, name: str, *arguments: int) -> Mapping[str, float]:
-        found = self._call(name, *arguments)
+        numbers = self._call(name, *arguments)
         what = f"{name}({', '.join(map(str, arguments))})"
-        with self._code.running(f"{self._code}: what {what} returns fails: "):
-            problem = _problem_of_constants(what, found)
+        with self._code.running(f"{self._code}: reading the result of {what} fails: "):
+            problem = _problem_of_constants(what, numbers)
             if problem is not None:
                 raise OwnCodeError(f"{self._code}: {problem}")
-            return {each: float(value) for each, value in found.items()}
+            return {each: float(value) for each, value in numbers.items()}
 
     def _check_update(self, chain: object, options: Options) -> None:
         code, what = self._code, "chain(options)"
         if not isinstance(chain, Chain):
             raise OwnCodeError(
-                f"{code}: {what} must return what update_chain does, not {_kind(chain)}"
+                f"{code}: {what} must return the result of update_chain, not {_kind(chain)}"
             )
         state = [name for name in chain.outputs if name not in OWN_STREAMS]
-        wanted = ["w", *state, *(["image"] if options.image and not options.bias else [])]
+        outputs = ["w", *state, *(["image"] if options.image and not options.bias else [])]
         inputs = {"g", "w", *state}
-        if set(chain.outputs) != set(wanted) or set(chain.inputs) != inputs:
+        if set(chain.outputs) != set(outputs) or set(chain.inputs) != inputs:
             raise OwnCodeError(
-                f"{code}: {what} must return what update_chain does: inputs g, w and the state, "
-                f"outputs w, the state and image; it has {_listed(chain.inputs)} and "
-                f"{_listed(chain.outputs)}"
+                f"{code}: {what} must return the result of update_chain, with inputs g, w "
+                "and the state, and outputs w, the state and image; the inputs are "
+                f"{_listed(chain.inputs)}, the outputs {_listed(chain.outputs)}"
             )
-        known = {*self.constants(), *self.of_step(0), CLIP_FACTOR}
+        defined = {*self.constants(), *self.of_step(0), CLIP_FACTOR}
         for name, value in chain.constants.items():
-            if value is None and name not in known:
+            if value is None and name not in defined:
                 raise OwnCodeError(
-                    f"{code}: the text has K[{name}], which neither constants() nor of_step(step) "
-                    f"has; they have {_listed(sorted(known - {CLIP_FACTOR}))}"
+                    f"{code}: the text uses K[{name}], but constants() and of_step(step) "
+                    f"only define {_listed(sorted(defined - {CLIP_FACTOR}))}"
                 )
-        panels = {name: Kind.PANEL for name in (*chain.inputs, *wanted) if name in ("w", *state)}
+        panels = {name: Kind.PANEL for name in (*chain.inputs, *outputs) if name in ("w", *state)}
         for kinds in ({}, panels):
             _check_chain(code, chain, f"{what}: ", kinds)
 
@@ -297,18 +301,18 @@ def _parameters(made: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     """Return the parameters that can be passed by name; none if Python does not know the
     parameters."""
     try:
-        found = inspect.signature(made).parameters
+        parameters = inspect.signature(made).parameters
     except (TypeError, ValueError):
         return {}
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return {name: each for name, each in found.items() if each.kind in kinds}
+    return {name: each for name, each in parameters.items() if each.kind in kinds}
 
 
-def _needed(made: Callable[..., Any], given: Sequence[str]) -> list[str]:
-    """Return the names of parameters without a default that are not in ``given``."""
+def _needed(made: Callable[..., Any], supplied: Sequence[str]) -> list[str]:
+    """Return the names of parameters without a default that are not in ``supplied``."""
     empty = inspect.Parameter.empty
     parameters = _parameters(made)
-    return [n for n, each in parameters.items() if each.default is empty and n not in given]
+    return [n for n, each in parameters.items() if each.default is empty and n not in supplied]
 
 
 def _listed(names: Any) -> str:

@@ -37,7 +37,7 @@ from diastole_sim.program.perceptron_tensors import (
 from diastole_sim.program.program import EVALUATION, TRAINING, TrainingProgram
 from diastole_sim.program.program_tables import FIRST_WRITTEN, OWN_CONSTANTS
 from diastole_sim.program.step_widths import StepWidths
-from diastole_sim.program.writer import ChainUse, ProductOf, Writer
+from diastole_sim.program.writer import ChainCall, ProductOf, Writer
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.image import round_up
 from diastole_sim.spec.limits import Limits, VectorTable, slot_words
@@ -65,9 +65,11 @@ def perceptron_program(
     has no vector unit, if scales must be given by the host, or if tables or panel of the vector
     unit are too small."""
     if limits.vector is None:
-        raise ValueError("a program is for a machine with a vector unit")
+        raise ValueError("a program needs a machine with a vector unit")
     if numerics.source == "given":
-        raise ValueError("a program gives no scales: scale.source must be current or delayed")
+        raise ValueError(
+            "scale.source must be current or delayed for a program, not given: no host gives scales"
+        )
     plan = MemoryPlan(
         numerics=numerics,
         data_width=limits.data_width,
@@ -159,7 +161,7 @@ def _copy(writer: Writer, layers: Sequence[PerceptronLayer], *, into_panel: bool
             for name, stored in parameters.items() if in_panel(state) else ():
                 streams = stored, state[name]
                 source, target = streams if into_panel else reversed(streams)
-                use = ChainUse(
+                use = ChainCall(
                     chain=chain,
                     shape=(rows, layer.outputs),
                     inputs={"x": source},
@@ -272,15 +274,15 @@ class _Step:
             self.writer.product(product, y)
             product = None
         inputs = {"y": y, "b": layer.bias_state["w"]}
-        use = ChainUse(chain=softmax_a(), shape=shape, inputs=inputs, outputs=z)
+        use = ChainCall(chain=softmax_a(), shape=shape, inputs=inputs, outputs=z)
         self.writer.chain(use, product)
         inputs = z | {"label": tensors.labels}
         losses = stream_of(tensors.row_losses, Kind.ROW)
         outputs = z | {"loss": losses}
-        use = ChainUse(chain=softmax_b(), shape=shape, inputs=inputs, outputs=outputs)
+        use = ChainCall(chain=softmax_b(), shape=shape, inputs=inputs, outputs=outputs)
         self.writer.chain(use)
         values = {"1/samples": 1 / rows}
-        gradient = ChainUse(
+        gradient = ChainCall(
             chain=softmax_c(scaled=self.skip),
             shape=shape,
             inputs=inputs | {"db": layer.db_before},
@@ -289,7 +291,7 @@ class _Step:
         )
         self.writer.chain(gradient)
         constant = Descriptor(kind=Kind.CONSTANT, address=LOSS, watch=1)
-        mean = ChainUse(
+        mean = ChainCall(
             chain=mean_loss(),
             shape=(1, rows),
             inputs={"losses": stream_of(tensors.row_losses)},
@@ -315,7 +317,7 @@ class _Step:
             below = self.layers[layer.number - 1]
             assert below.kept is not None
             product = self._product("dx", layer)
-            use = ChainUse(
+            use = ChainCall(
                 chain=self.recipe.activation.backward_chain(),
                 shape=product.shape,
                 inputs={"da": PRODUCT, "kept": below.kept, "db": below.db_before},
@@ -331,7 +333,7 @@ class _Step:
     def _update(
         self, layer: PerceptronLayer, gradient: BoundStream, product: ProductOf | None = None
     ) -> None:
-        use = ChainUse(
+        use = ChainCall(
             chain=self.recipe.update(bias=False),
             shape=(layer.inputs, layer.outputs),
             inputs={"g": gradient, **layer.state},
@@ -355,7 +357,7 @@ class _Step:
             shape = self.writer.plan.folded(layer.outputs)
             bias = {name: each for name, each in layer.folded.items() if name != "g"}
             gradient = layer.folded["g"]
-        use = ChainUse(
+        use = ChainCall(
             chain=chain,
             shape=shape,
             inputs={"g": gradient, **bias},
@@ -372,7 +374,7 @@ class _Step:
         of the sum is noted."""
         if layer.summed is None:
             return
-        use = ChainUse(
+        use = ChainCall(
             chain=bias_sums(),
             shape=(1, layer.outputs),
             inputs={"db": layer.db},
@@ -414,7 +416,7 @@ class _Step:
                 (bias_squares(), "db", layer.db, 1),
             ):
                 sums = Descriptor(kind=Kind.COLUMN, address=place)
-                use = ChainUse(
+                use = ChainCall(
                     chain=chain,
                     shape=(rows, layer.outputs),
                     inputs={name: source},
@@ -428,7 +430,7 @@ class _Step:
         if self.skip:
             total = plan.vector("sum of squares", Kind.ROW, 1)
             outputs["sum"] = self._watched(stream_of(total))
-        use = ChainUse(
+        use = ChainCall(
             chain=clip_factor(scaled=self.skip),
             shape=(1, size),
             inputs={"squares": stream_of(area)},

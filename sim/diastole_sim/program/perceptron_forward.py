@@ -8,7 +8,7 @@ from diastole_sim.program.perceptron_tensors import (
     PerceptronTensors,
     StoredSamples,
 )
-from diastole_sim.program.writer import ChainUse, ProductOf, Writer
+from diastole_sim.program.writer import ChainCall, ProductOf, Writer
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.stream_table import Descriptor, Kind
@@ -22,11 +22,11 @@ def input_use(
     stream: BoundStream,
     x: PlannedImage,
     row_list: BoundStream | None = None,
-) -> ChainUse:
+) -> ChainCall:
     """Return the chain that makes the first layer's X from samples. ``row_list``: list of the rows
     to gather."""
     name = "bytes" if samples.are_bytes else "values"
-    return ChainUse(
+    return ChainCall(
         chain=input_bytes() if samples.are_bytes else input_floats(),
         shape=(x.rows, x.cols),
         inputs={name: stream},
@@ -47,7 +47,7 @@ def forward_chain(
 ) -> None:
     """Append a hidden layer: the product passes through bias and activation into the next layer's
     X."""
-    use = ChainUse(
+    use = ChainCall(
         chain=recipe.activation.forward_chain(),
         shape=product.shape,
         inputs={"y": PRODUCT, "b": bias},
@@ -87,7 +87,7 @@ def evaluation_commands(
                 x = images[n + 1]
                 forward_chain(writer, recipe, product, bias, x=x, kept=stream_of(kept))
                 continue
-            use = ChainUse(
+            use = ChainCall(
                 chain=add_bias_alone(),
                 shape=(rows, layer.outputs),
                 inputs={"y": PRODUCT, "b": layer.bias["w"]},

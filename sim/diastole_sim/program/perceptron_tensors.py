@@ -48,8 +48,8 @@ class PanelTooSmallError(ValueError):
         self.needed = sum(round_up(columns, plan.block) for columns in widths[1:])
         self.layers = "-".join(map(str, widths))
         super().__init__(
-            f"the panel is too small for the gradients by the biases of {self.layers}: it has "
-            f"{self.available} vectors, and {self.needed} are needed"
+            f"the panel is too small for the gradients by the biases of {self.layers}: the "
+            f"panel has {self.available} vectors, but {self.needed} are needed"
         )
 
     @property
@@ -79,10 +79,10 @@ class StoredSamples:
             inputs = np.ascontiguousarray(samples.inputs, np.float32)
             return cls(inputs=inputs, labels=samples.labels)
         scaled = samples.inputs / np.float32(scale)
-        kept = np.clip(np.nan_to_num(scaled), 0, 255).astype(np.uint8)
-        if not np.array_equal(kept, scaled):
-            raise ValueError(f"the samples are no bytes times {scale}")
-        return cls(inputs=kept, labels=samples.labels, scale=scale)
+        stored = np.clip(np.nan_to_num(scaled), 0, 255).astype(np.uint8)
+        if not np.array_equal(stored, scaled):
+            raise ValueError(f"the samples must be bytes times {scale}")
+        return cls(inputs=stored, labels=samples.labels, scale=scale)
 
     @property
     def are_bytes(self) -> bool:
@@ -236,8 +236,8 @@ class PerceptronTensors:
         }
         if len(self.step_numbers) > STEP_CONSTANTS:
             raise ValueError(
-                f"{len(self.step_numbers)} constants change from step to step, and the machine "
-                f"has room for {STEP_CONSTANTS}"
+                f"{len(self.step_numbers)} constants change from step to step, but the "
+                f"machine has room for {STEP_CONSTANTS}"
             )
         self.samples = self._stored("training samples", training)
         self.held_out = self._stored("held-out samples", held_out)
@@ -286,13 +286,14 @@ class PerceptronTensors:
 
     def _of_step(self, step: int) -> list[float]:
         """Return the constants of a step in the order of their numbers."""
-        found = self.recipe.optimiser.of_step(step)
-        if set(found) != set(self.step_numbers):
+        numbers = self.recipe.optimiser.of_step(step)
+        if set(numbers) != set(self.step_numbers):
             raise ValueError(
-                f"the constants that change are {', '.join(self.step_numbers)} in step 0 and "
-                f"{', '.join(found) or 'none'} in step {step}"
+                "the same constants must change in every step, but step 0 changes "
+                f"{', '.join(self.step_numbers)} and step {step} changes "
+                f"{', '.join(numbers) or 'none'}"
             )
-        return [found[name] for name in self.step_numbers]
+        return [numbers[name] for name in self.step_numbers]
 
     def _floors(self) -> PlannedArea | None:
         """Place the smallest scale of the loss in every step; None without a table of floors."""
@@ -306,10 +307,10 @@ class PerceptronTensors:
 
     def _bias_gradient(self, number: int) -> BoundStream:
         outputs = self.recipe.widths[number + 1]
-        found = self.plan.panel(f"layer {number} db", PanelOrder.BLOCK_COLUMN, 1, outputs)
-        if found is None:
+        stream = self.plan.panel(f"layer {number} db", PanelOrder.BLOCK_COLUMN, 1, outputs)
+        if stream is None:
             raise PanelTooSmallError(self.recipe.widths, self.plan)
-        return found
+        return stream
 
     def _layer(self, number: int, db: BoundStream) -> PerceptronLayer:
         plan, batch = self.plan, self.recipe.batch
@@ -334,7 +335,7 @@ class PerceptronTensors:
         )
         bias = {
             name: plan.vector(f"layer {number} bias {_parameter(name)}", Kind.COLUMN, outputs)
-            for name in self._kept_names(bias=True)
+            for name in self._stored_names(bias=True)
         }
         biases = {name: stream_of(area) for name, area in bias.items()}
         summed = folded = None
@@ -375,14 +376,14 @@ class PerceptronTensors:
             decides=trains and self.recipe.decides,
         )
 
-    def _kept_names(self, *, bias: bool) -> list[str]:
+    def _stored_names(self, *, bias: bool) -> list[str]:
         """Return ``w`` and the names of the optimiser's state."""
         return [name for name in self.recipe.update(bias=bias).outputs if name != "image"]
 
     def _parameters(self, name: str, rows: int, cols: int) -> dict[str, BoundStream]:
         return {
             each: stream_of(self.plan.tensor(f"{name} {_parameter(each)}", Kind.F32, rows, cols))
-            for each in self._kept_names(bias=False)
+            for each in self._stored_names(bias=False)
         }
 
     def _with_bias_in_panel(self, layer: PerceptronLayer) -> PerceptronLayer:
@@ -397,11 +398,11 @@ class PerceptronTensors:
         self, parameters: Mapping[str, BoundStream], order: PanelOrder, rows: int, cols: int
     ) -> Mapping[str, BoundStream]:
         """Return the parameters in the panel, if all of them fit, else in memory."""
-        before, found = self.plan.panel_end, dict[str, BoundStream]()
+        before, streams = self.plan.panel_end, dict[str, BoundStream]()
         for name, stream in parameters.items():
             placed = self.plan.panel(f"{stream.name}, panel", order, rows, cols)
             if placed is None:
                 self.plan.empty_panel(before)
                 return parameters
-            found[name] = placed
-        return found
+            streams[name] = placed
+        return streams

@@ -65,11 +65,11 @@ class ProgramTables:
         program = self.assembled(chain, inputs, outputs, values=values, numbers=numbers)
         streams: dict[int, Descriptor] = {}
         for name, port in chain.inputs.items():
-            found = inputs[name].descriptor
-            if found.kind in GATHERED:
+            descriptor = inputs[name].descriptor
+            if descriptor.kind in GATHERED:
                 assert row_list is not None
-                found = replace(found, aux=self._slots({0: row_list.descriptor}, 1))
-            streams[port.number] = found
+                descriptor = replace(descriptor, aux=self._slots({0: row_list.descriptor}, 1))
+            streams[port.number] = descriptor
         for name, port in chain.outputs.items():
             streams[INPUTS + port.number] = outputs[name].descriptor
         slot = self._slots(streams, STREAMS)
@@ -90,13 +90,15 @@ class ProgramTables:
         numbers: Mapping[str, int],
     ) -> tuple[Instruction, ...]:
         """Return the instructions of a chain with these streams and constants."""
-        known = dict(numbers)
+        constants = dict(numbers)
         for name, value in chain.constants.items():
-            if name not in known:
-                known[name] = self.constant(_value(chain, name, values) if value is None else value)
+            if name not in constants:
+                constants[name] = self.constant(
+                    _value(chain, name, values) if value is None else value
+                )
         streams = {**outputs, **inputs}
         kinds = {name: Kind(stream.descriptor.kind) for name, stream in streams.items()}
-        return chain.assembled(self.block, known, kinds)
+        return chain.assembled(self.block, constants, kinds)
 
     def _slots(self, streams: Mapping[int, Descriptor], count: int) -> int:
         """Fill slots S + number with the descriptors, and return the first S for which all slots
@@ -130,6 +132,8 @@ class ProgramTables:
 def _value(chain: Chain, name: str, values: Mapping[str, float]) -> float:
     """Return the value of a constant; ValueError if the use of the chain gives no value."""
     if name not in values:
-        known = ", ".join(values) or "none"
-        raise ValueError(f"{chain.name} has K[{name}] without a value; there are {known}")
+        names = ", ".join(values) or "none"
+        raise ValueError(
+            f"{chain.name} uses K[{name}], which has no value; the constants are {names}"
+        )
     return values[name]

@@ -119,11 +119,11 @@ class Adam:
     def of_step(self, step: int) -> Mapping[str, float]:
         rate = self.rate(step)
         first, second = (1 - _power(beta, step + 1) for beta in self.betas)
-        found = {
+        numbers = {
             "1/sqrt(1-b2^t)": 1 / float(np.sqrt(np.float64(second))),
             "-lr_t/(1-b1^t)": -rate / first,
         }
-        return found | ({"1-lr_t*decay": 1 - rate * self.weight_decay} if self.decoupled else {})
+        return numbers | ({"1-lr_t*decay": 1 - rate * self.weight_decay} if self.decoupled else {})
 
 
 _POWERS: dict[float, list[float]] = {}
@@ -133,7 +133,7 @@ _POWERS: dict[float, list[float]] = {}
 def _power(base: float, exponent: int) -> float:
     """Return a power, computed by one product after another in float64: the bits are equal on every
     computer."""
-    known = _POWERS.setdefault(base, [1.0])
-    while len(known) <= exponent:
-        known.append(known[-1] * base)
-    return known[exponent]
+    powers = _POWERS.setdefault(base, [1.0])
+    while len(powers) <= exponent:
+        powers.append(powers[-1] * base)
+    return powers[exponent]

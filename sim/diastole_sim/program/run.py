@@ -27,7 +27,7 @@ Words = NDArray[np.uint32]
 class ProgramMachine(Protocol):
     """Interface of a machine with a vector unit to a host.
     :class:`diastole_sim.golden.golden_machine.GoldenMachine` and
-    :class:`diastole_sim.host.bell.BellMachine` have the interface.
+    :class:`diastole_sim.host.vector_machine.VectorMachine` have the interface.
 
     - ``step``, ``step_end``, ``command_first``: registers at the start of a run. After a run
       ``step`` has the final value.
@@ -71,7 +71,9 @@ class MachineStoppedError(Exception):
         super().__init__(f"step {step}, command {self.index}: {meaning}")
 
     def __str__(self) -> str:
-        first = f"; first not finite: {self.not_finite}" if self.not_finite else ""
+        first = (
+            (f"; the first value that is not finite: {self.not_finite}") if self.not_finite else ""
+        )
         return f"{self.args[0]}{first}"
 
 
@@ -123,8 +125,8 @@ class ProgramRun:
         run."""
         layers = itertools.count()
         names = (f"layer {layer} {each}" for layer in layers for each in ("w", "bias w"))
-        found = itertools.takewhile(lambda name: name in self.program.areas, names)
-        return {name: self.floats(name) for name in found}
+        present = itertools.takewhile(lambda name: name in self.program.areas, names)
+        return {name: self.floats(name) for name in present}
 
     def widths(self) -> Words:
         """Return the widths in the slots at the end of all steps done, (steps, slots)."""
@@ -135,8 +137,8 @@ class ProgramRun:
         area = self.program.areas[name]
         columns = area.shape[-1]
         rows = area.length // area.pitch if area.pitch else 1
-        found = self.machine.read_rows(area.address, rows, area.pitch, 4 * columns)
-        return np.ascontiguousarray(found).view("<u4").reshape(area.shape)
+        contents = self.machine.read_rows(area.address, rows, area.pitch, 4 * columns)
+        return np.ascontiguousarray(contents).view("<u4").reshape(area.shape)
 
     def ring(self, name: str, first: int, step_end: int, counters: Counter[str]) -> None:
         """Run the commands of an area from number ``first`` on, until the commands end or the
@@ -151,11 +153,11 @@ class ProgramRun:
 
     def require_done(self, outcome: Outcome, counters: Counter[str]) -> None:
         """Add the machine's counts to the sums. MachineStoppedError if the machine stopped."""
-        found = self.machine.counters()
-        counters.update(found)
+        counts = self.machine.counters()
+        counters.update(counts)
         self.reported.update(self.machine.reported())
         if outcome.error != ErrorCode.NONE:
-            raise MachineStoppedError(outcome, step=self.machine.step, counters=found)
+            raise MachineStoppedError(outcome, step=self.machine.step, counters=counts)
 
 
 def golden_machine(

@@ -14,7 +14,7 @@ from diastole_sim.spec.command_table import MULTIPLYING, SIZES, SLOT_FIELDS, Opc
 from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.limits import EPS_BITS, VectorTable
 from diastole_sim.spec.numerics import CLASS_NAMES
-from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.operations import OPERAND_BY_CLASS
 from diastole_sim.spec.require import require_int
 from diastole_sim.train.precision import HIGH, LOW, Precision, Widths
 
@@ -57,14 +57,14 @@ class StepWidths:
     def thresholds(self, step: int, of_weights: int) -> Words:
         """Return the thresholds by slot. ``of_weights``: step of the thresholds of weights.
         ValueError if a threshold is too large."""
-        found = np.zeros(self.slots, "<u4")
+        thresholds = np.zeros(self.slots, "<u4")
         for layer in range(self.layers):
             for number, name in enumerate(CLASS_NAMES):
                 at = of_weights if name == "w" else step
                 eps = self.precision.threshold(at, self.steps, layer, self.layers)
                 require_int("threshold", eps, 0, 2**EPS_BITS - 1)
-                found[TAGS_PER_LAYER * layer + number] = eps
-        return found
+                thresholds[TAGS_PER_LAYER * layer + number] = eps
+        return thresholds
 
     def begin(self) -> CommandList:
         """Return the commands before the first conversion: loads of initial widths and
@@ -107,13 +107,13 @@ def widths_of(
     - ``step``: commands of a step.
     - ``steps``, ``layers``: sizes of the training.
     """
-    found = Widths(precision=precision, steps=steps, layers=layers)
-    found.chosen = chosen_widths(log, precision, layers)
+    widths = Widths(precision=precision, steps=steps, layers=layers)
+    widths.chosen = chosen_widths(log, precision, layers)
     for number in range(len(log)):
         for command in step:
             if command.opcode in MULTIPLYING:
-                _count(found, command, number)
-    return found
+                _count(widths, command, number)
+    return widths
 
 
 def _count(widths: Widths, command: Command, step: int) -> None:
@@ -137,7 +137,7 @@ def chosen_widths(log: Words, precision: Precision, layers: int) -> dict[str, li
     :class:`diastole_sim.train.precision.Widths` does. ``log``: contents of the area :data:`LOGGED`,
     (steps, slots)."""
     first = LOW if precision.kind == "low" else HIGH
-    found: dict[str, list[int]] = {}
+    chosen: dict[str, list[int]] = {}
     for layer in range(layers):
         for number, name in enumerate(CLASS_NAMES):
             if name not in precision.classes:
@@ -146,5 +146,5 @@ def chosen_widths(log: Words, precision: Precision, layers: int) -> dict[str, li
             widths = (PLANE_BITS * last).tolist()
             if name == "w":  # a step reads the weights of the previous step
                 widths = [first, *widths[:-1]]
-            found[f"layer{layer}.{OPERAND_OF[name].name}"] = widths
-    return found
+            chosen[f"layer{layer}.{OPERAND_BY_CLASS[name].name}"] = widths
+    return chosen

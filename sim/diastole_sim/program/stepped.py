@@ -11,7 +11,7 @@ from diastole_sim.program.program import TrainingProgram
 from diastole_sim.program.run import ProgramMachine
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import Opcode
-from diastole_sim.spec.limits import STORED, VectorTable
+from diastole_sim.spec.limits import STORABLE_TABLES, VectorTable
 
 ELEMENTS = {"f32": "<f4", "row": "<f4", "column": "<f4", "bf16": "<u2", "int32": "<i4"}
 """Types of elements by the kind of an area; bytes for further kinds."""
@@ -36,21 +36,21 @@ def in_their_order(
 def areas_written(machine: GoldenMachine, command: Command) -> list[Area]:
     """Return the areas that a command is about to write, as far as the areas can be read."""
     try:
-        found = machine.written(command)
+        areas = machine.written_areas(command)
     except StoppedError:  # a refused command writes nothing
         return []
-    return [area for area in found if area.which is None or area.which in STORED]
+    return [area for area in areas if area.table is None or area.table in STORABLE_TABLES]
 
 
 def described(program: TrainingProgram, block: int, area: Area) -> tuple[str, str, int]:
     """Return the name of an area, the type of the elements, and the number of elements in a row."""
-    if area.which == VectorTable.PANEL:
+    if area.table == VectorTable.PANEL:
         for name, (first, end) in program.panel.items():
             if first <= area.first < end:
                 return name, FLOATS, block
-    if area.which is not None:
-        name = f"{area.which.name.lower()} {area.first}"
-        return name, OF_TABLES.get(area.which, FLOATS), 1
+    if area.table is not None:
+        name = f"{area.table.name.lower()} {area.first}"
+        return name, OF_TABLES.get(area.table, FLOATS), 1
     planned = next(
         each
         for each in program.areas.values()

@@ -18,7 +18,7 @@ from diastole_sim.program.stepped import areas_written, described, in_their_orde
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
-from diastole_sim.spec.limits import STORED, Limits, entry_words
+from diastole_sim.spec.limits import STORABLE_TABLES, Limits, entry_words
 from diastole_sim.spec.registers import WAIT_REGISTERS
 
 
@@ -35,16 +35,17 @@ class CommandCost:
     def to_json(self) -> dict[str, Any]:
         """Return the costs as plain values."""
         waits = {cause: self.counters[name] for cause, name in WAIT_REGISTERS.items()}
-        found = {"number": self.number, "opcode": self.opcode, "runs": self.runs}
+        document = {"number": self.number, "opcode": self.opcode, "runs": self.runs}
         counted = {name: self.counters[name] for name in ("cycles_total", "busy_slots")}
-        return found | counted | {"waits": waits}
+        return document | counted | {"waits": waits}
 
 
 def memory_needed(program: TrainingProgram, limits: Limits) -> int:
     """Return the bytes of memory for a machine whose run is verified. Memory of the program is
     followed by space for a command that stores a table, and for the longest table."""
     longest = max(
-        limits.entries(Opcode.STORE, each) * 4 * entry_words(each, limits.block) for each in STORED
+        limits.entries(Opcode.STORE, each) * 4 * entry_words(each, limits.block)
+        for each in STORABLE_TABLES
     )
     return program.memory_bytes + COMMAND_BYTES + longest
 
@@ -121,14 +122,14 @@ class VerifiedRun(ProgramRun):
     def _contents(self, area: Area) -> Bytes:
         """Return the contents of an area of the machine, side by side. A table is first stored to
         memory."""
-        if area.which is None:
-            found = self.machine.read_rows(area.first, area.count, area.pitch, area.length)
-            return found.reshape(-1)
+        if area.table is None:
+            rows = self.machine.read_rows(area.first, area.count, area.pitch, area.length)
+            return rows.reshape(-1)
         place = self.program.memory_bytes
         scratch = place + COMMAND_BYTES
-        store = Command.store(area.which, address=scratch, first=area.first, count=area.length)
+        store = Command.store(area.table, address=scratch, first=area.first, count=area.length)
         self.machine.write(place, np.frombuffer(store.encode(), np.uint8))
         self.machine.command_first = 0
         self.require_done(self.machine.run_at(place, 1), Counter())
-        length = 4 * entry_words(area.which, self.reference.limits.block) * area.length
+        length = 4 * entry_words(area.table, self.reference.limits.block) * area.length
         return self.machine.read_rows(scratch, 1, 0, length).reshape(-1)

@@ -8,10 +8,10 @@ from diastole_sim.program.command_list import CommandList
 from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, PlannedImage, stream_of
 from diastole_sim.program.program_tables import ProgramTables
 from diastole_sim.spec.chains import chain_faults
-from diastole_sim.spec.command import MACHINES_OWN, Command, ProgramPlace
+from diastole_sim.spec.command import DEFAULT_NEST, Command, ProgramPlace
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import CHAINED, PRODUCTS
-from diastole_sim.spec.limits import CHOSEN_PLANES, Limits, VectorTable
+from diastole_sim.spec.limits import PLANE_CHOICES, Limits, VectorTable
 from diastole_sim.spec.micro import INPUTS
 from diastole_sim.spec.nest import Nest, NestLimits
 from diastole_sim.spec.numerics import CLASS_NAMES
@@ -59,7 +59,7 @@ class ProductOf:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChainUse:
+class ChainCall:
     """Chain and its arguments.
 
     - ``shape``: shape of the chain's tensor; at the drain of a product the shape of the result.
@@ -93,24 +93,24 @@ class Writer:
         """Return the commands that ``write`` appends, as a separate list."""
         before, self.commands = self.commands, CommandList()
         write()
-        found, self.commands = self.commands, before
-        return found
+        segment, self.commands = self.commands, before
+        return segment
 
     def load_tables(self, initial: dict[str, bytes], name: str) -> CommandList:
         """Return commands that fill the tables of the chains. The bytes of the tables are added to
         ``initial``, in areas whose names end in ``name``."""
         tables, commands = self.tables, CommandList()
         constants = tables.constant_values()
-        for which, data, count in (
+        for table, data, count in (
             (VectorTable.INSTRUCTIONS, tables.instruction_bytes(), len(tables.instructions)),
             (VectorTable.CONSTANTS, constants.tobytes(), len(constants)),
             (VectorTable.DESCRIPTORS, tables.descriptor_bytes(), len(tables.descriptors())),
         ):
             if count:
-                label = f"{which.name.lower()} of {name}"
+                label = f"{table.name.lower()} of {name}"
                 area = self.plan.take(label, "table", (count,), len(data))
                 initial[area.name] = data
-                load = Command.load(which, address=area.address, first=0, count=count)
+                load = Command.load(table, address=area.address, first=0, count=count)
                 commands.add(load, alone=True)
         return commands
 
@@ -143,7 +143,7 @@ class Writer:
             m=product.m,
             n=product.n,
             k=product.k,
-            nest=MACHINES_OWN,
+            nest=DEFAULT_NEST,
             planes=self._planes_of(product),
             slots=_slots_of(product),
             **product.addresses(),
@@ -152,7 +152,7 @@ class Writer:
         reads = _read_by(product)
         self.commands.add(command, reads=reads, writes=[result.name])
 
-    def chain(self, use: ChainUse, product: ProductOf | None = None) -> None:
+    def chain(self, use: ChainCall, product: ProductOf | None = None) -> None:
         """Append a chain over memory or at the drain of a product. An image that the chain may not
         make is written as floats and then converted."""
         assert self.limits.vector is not None
@@ -184,7 +184,7 @@ class Writer:
             assert isinstance(image, PlannedImage)
             self.convert(source, image)
 
-    def _apart(self, use: ChainUse, product: ProductOf) -> ChainUse:
+    def _apart(self, use: ChainCall, product: ProductOf) -> ChainCall:
         """Append the product with the result in memory, and return the chain over the stored
         result."""
         rows, cols = product.shape
@@ -221,46 +221,46 @@ class Writer:
     def _planes_of(self, product: ProductOf) -> dict[str, int]:
         """Return the number of planes by operand, for operands with several planes whose slot does
         not give the number."""
-        found = {
+        planes = {
             name: self._planes(name)
             for name, image in product.operands.items()
             if not image.by_slot
         }
-        return {name: count for name, count in found.items() if count > 1}
+        return {name: count for name, count in planes.items() if count > 1}
 
     def _outputs(
-        self, use: ChainUse, product: ProductOf | None
+        self, use: ChainCall, product: ProductOf | None
     ) -> tuple[dict[str, BoundStream], dict[str, BoundStream]]:
         """Return the outputs of a chain as streams, and the streams of floats that are converted
         afterwards."""
-        found: dict[str, BoundStream] = {}
+        streams: dict[str, BoundStream] = {}
         for name, output in use.outputs.items():
             if isinstance(output, PlannedImage):
-                found[name] = BoundStream(name=output.name, descriptor=output.descriptor())
+                streams[name] = BoundStream(name=output.name, descriptor=output.descriptor())
             else:
-                found[name] = output
+                streams[name] = output
         images = {n: each for n, each in use.outputs.items() if isinstance(each, PlannedImage)}
         apart = [name for name, each in images.items() if self._apart_from(each, product)]
         as_floats = {name: self._floats_of(images[name]) for name in apart}
         if (
             len(as_floats) < len(images)
             and product is not None
-            and not self._fits(use, found, product)
+            and not self._fits(use, streams, product)
         ):
             as_floats = {name: self._floats_of(image) for name, image in images.items()}
-        return found | as_floats, as_floats
+        return streams | as_floats, as_floats
 
     def _apart_from(self, image: PlannedImage, product: ProductOf | None) -> bool:
         """Return whether no chain can make an image. Over memory a chain makes no image wider than
         the limit of the class. A chain cannot know a scale that is measured from the image's own
         numbers."""
         assert self.limits.vector is not None
-        chosen = self.plan.numerics.converted_class(image.tensor_class)
-        measured = chosen.has_tensor_scale and self.plan.numerics.source == "current"
+        storage = self.plan.numerics.converted_class(image.tensor_class)
+        measured = storage.has_tensor_scale and self.plan.numerics.source == "current"
         widest = self.limits.vector.fed[CLASS_NAMES.index(image.tensor_class)]
         return measured or (product is None and image.cols > widest)
 
-    def _fits(self, use: ChainUse, outputs: Mapping[str, BoundStream], product: ProductOf) -> bool:
+    def _fits(self, use: ChainCall, outputs: Mapping[str, BoundStream], product: ProductOf) -> bool:
         """Return whether the converter takes the tiles of the product, by the rules of the
         machine."""
         program = self.tables.assembled(
@@ -278,7 +278,7 @@ class Writer:
 
     def _command(
         self,
-        use: ChainUse,
+        use: ChainCall,
         outputs: Mapping[str, BoundStream],
         product: ProductOf | None,
         place: ProgramPlace,
@@ -329,13 +329,13 @@ class Writer:
         (multiplied,) = product.described.products
         sizes = {"m": product.m, "n": product.n, "k": product.k}
         t, lanes, contraction = (-(-sizes[axis] // self.plan.block) for axis in multiplied.loops)
-        planes = self._planes_of(product) | dict.fromkeys(_slots_of(product), max(CHOSEN_PLANES))
-        streamed, held = (planes.get(each.tensor_class, 1) for each in multiplied.factors)
+        planes = self._planes_of(product) | dict.fromkeys(_slots_of(product), max(PLANE_CHOICES))
+        streamed, stationary = (planes.get(each.tensor_class, 1) for each in multiplied.factors)
         cut = replace(tile, chunk=nests.chunk[0])
         for nest in (replace(cut, keep="held"), cut, tile):
-            if nests.problem(nest, (t, lanes, contraction), (streamed, held)) is None:
+            if nests.problem(nest, (t, lanes, contraction), (streamed, stationary)) is None:
                 return nest
-        return MACHINES_OWN
+        return DEFAULT_NEST
 
 
 def _slot_of(image: PlannedImage) -> list[str]:

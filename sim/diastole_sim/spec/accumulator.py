@@ -20,12 +20,12 @@ from diastole_sim.spec.require import require_int
 
 EXPONENT_BITS = 6
 """Bits of the exponent of a float in an accumulator."""
-LEAST_MANTISSA, MOST_MANTISSA = 2, 23
+MIN_MANTISSA, MAX_MANTISSA = 2, 23
 SHORTEST_CHUNK, LONGEST_CHUNK = 8, 512
 """Shortest and longest chunk in elements."""
 DEFAULT_MANTISSA, DEFAULT_CHUNK = 9, 64
 """Mantissa and chunk of Wang et al., NeurIPS 2018."""
-MOST_NAMED_EXPONENT_BITS = 8
+MAX_NAMED_EXPONENT_BITS = 8
 _NAME = re.compile("e([0-9]+)m([0-9]+)")
 
 
@@ -38,7 +38,7 @@ class FloatAccumulator:
     chunk: int
 
     def __post_init__(self) -> None:
-        require_int("mantissa", self.mantissa, LEAST_MANTISSA, MOST_MANTISSA)
+        require_int("mantissa", self.mantissa, MIN_MANTISSA, MAX_MANTISSA)
         require_int("chunk", self.chunk, SHORTEST_CHUNK, LONGEST_CHUNK)
 
     @property
@@ -77,11 +77,11 @@ class FloatAccumulator:
 def mantissa_of(name: str) -> int:
     """Return m of a float's name, such as ``e6m9``. ValueError if the text is no name of a float,
     or the exponent could not hold every sum."""
-    found = _NAME.fullmatch(name)
-    if found is None:
-        raise ValueError(f"{name!r} is no e<E>m<M>")
-    require_int("E", int(found[1]), EXPONENT_BITS, MOST_NAMED_EXPONENT_BITS)
-    return require_int("M", int(found[2]), LEAST_MANTISSA, MOST_MANTISSA)
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise ValueError(f"{name!r} is not of the form e<E>m<M>, such as e6m9")
+    require_int("E", int(match[1]), EXPONENT_BITS, MAX_NAMED_EXPONENT_BITS)
+    return require_int("M", int(match[2]), MIN_MANTISSA, MAX_MANTISSA)
 
 
 def chunks_of(cuts: Iterable[int]) -> tuple[int, ...]:

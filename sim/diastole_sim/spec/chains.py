@@ -14,7 +14,7 @@ from diastole_sim.spec.micro import (
     Source,
     program_problems,
 )
-from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest
 from diastole_sim.spec.stream_table import (
     ONCE_A_BLOCK,
     SLOTS,
@@ -67,28 +67,28 @@ def chain_faults(
     inputs, outputs = named_streams(program)
     reads = {number: descriptors[command.streams + number] for number in inputs}
     writes = {number: descriptors[command.streams + INPUTS + number] for number in outputs}
-    found: set[ErrorCode] = set()
+    codes: set[ErrorCode] = set()
     if _bad_streams(command, reads, writes, descriptors, limits, limits.vector):
-        found.add(ErrorCode.BAD_STREAM)
+        codes.add(ErrorCode.BAD_STREAM)
     if program_problems(
         program,
         block=limits.block,
-        panels=[number for number, it in reads.items() if it.kind == Kind.PANEL],
-        always_written=[number for number, it in writes.items() if it.kind in ONCE_A_BLOCK],
+        panels=[number for number, stream in reads.items() if stream.kind == Kind.PANEL],
+        always_written=[number for number, stream in writes.items() if stream.kind in ONCE_A_BLOCK],
     ):
-        found.add(ErrorCode.BAD_PROGRAM)
-    kinds = [it.kind for it in writes.values()]
+        codes.add(ErrorCode.BAD_PROGRAM)
+    kinds = [stream.kind for stream in writes.values()]
     if kinds.count(Kind.IMAGE) > 1:  # there is a single converter
-        found.add(ErrorCode.BAD_STREAM)
-    read_kinds = [it.kind for it in reads.values()]
+        codes.add(ErrorCode.BAD_STREAM)
+    read_kinds = [stream.kind for stream in reads.values()]
     if command.opcode in CHAINED and Kind.PRODUCT not in read_kinds:  # nothing would take it
-        found.add(ErrorCode.BAD_STREAM)
-    if command.opcode in CHAINED and not _gives_whole_rows(command, limits):
-        found |= {ErrorCode.BAD_STREAM} if Kind.ROW in kinds else set()
-        images = [it.tensor_class for it in writes.values() if it.kind == Kind.IMAGE]
-        taken = (_takes_patches(command, each, limits, limits.vector) for each in images)
-        found |= set() if all(taken) else {ErrorCode.NEST}
-    return found
+        codes.add(ErrorCode.BAD_STREAM)
+    if command.opcode in CHAINED and not _has_whole_rows(command, limits):
+        codes |= {ErrorCode.BAD_STREAM} if Kind.ROW in kinds else set()
+        images = [stream.tensor_class for stream in writes.values() if stream.kind == Kind.IMAGE]
+        accepted = (_accepts_patches(command, each, limits, limits.vector) for each in images)
+        codes |= set() if all(accepted) else {ErrorCode.NEST}
+    return codes
 
 
 def _bad_streams(
@@ -101,59 +101,59 @@ def _bad_streams(
 ) -> bool:
     """Return whether a stream breaks a rule of the table of streams."""
     walk = walk_of(command, limits.block)
-    room = StreamLimits(
+    stream_limits = StreamLimits(
         data_width=limits.data_width,
         panel_vectors=vector.panel_vectors,
         scale_slots=SCALE_SLOTS,
         constants=CONSTANTS,
         choices=limits.choices,
     )
-    images = [it for it in writes.values() if it.kind == Kind.IMAGE]
-    cut = command.opcode in CHAINED and not _gives_whole_rows(command, limits)
+    images = [stream for stream in writes.values() if stream.kind == Kind.IMAGE]
+    cut = command.opcode in CHAINED and not _has_whole_rows(command, limits)
     widest = (*([limits.max_convert_cols] * len(vector.fed) if cut else vector.fed), 0)
-    if any(walk.cols > widest[it.tensor_class] for it in images):
+    if any(walk.cols > widest[stream.tensor_class] for stream in images):
         return True
     return any(
         stream_problems(
-            it,
+            stream,
             walk,
-            room,
+            stream_limits,
             output=output,
             of_product=command.opcode in CHAINED,
-            index_list=descriptors[it.aux] if it.aux < SLOTS else None,
+            index_list=descriptors[stream.aux] if stream.aux < SLOTS else None,
         )
         for output, streams in ((False, reads), (True, writes))
-        for it in streams.values()
+        for stream in streams.values()
     )
 
 
 def _tile(command: Command, limits: Limits) -> tuple[int, int]:
     """Return the rows and columns of blocks of an output tile of a product."""
     operation = CHAINED[Opcode(command.opcode)]
-    taken = limits.nests and limits.nests.of(operation.name)
-    assert taken is not None, "a product with a chain takes nests"
-    asked = Nest(
+    nest_limits = limits.nests and limits.nests.of(operation.name)
+    assert nest_limits is not None, "a product with a chain takes nests"
+    nest = Nest(
         t_blocks=command.nest_t,
         groups=command.nest_groups,
         chunk=command.nest_chunk,
         outer=OUTER[command.nest_outer],
-        keep=KEPT[command.nest_keep],
+        keep=KEEP_VALUES[command.nest_keep],
     )
-    filled = taken.filled(asked)
-    return filled.t_blocks, filled.groups * taken.lane_side
+    filled = nest_limits.with_defaults(nest)
+    return filled.t_blocks, filled.groups * nest_limits.lane_side
 
 
-def _gives_whole_rows(command: Command, limits: Limits) -> bool:
+def _has_whole_rows(command: Command, limits: Limits) -> bool:
     """Return whether the output tiles of a product hold whole rows of the result."""
     return _tile(command, limits)[1] >= walk_of(command, limits.block).block_cols
 
 
-def _takes_patches(
+def _accepts_patches(
     command: Command, tensor_class: int, limits: Limits, vector: VectorLimits
 ) -> bool:
     """Return whether the converter takes as patches the tiles of a product without whole rows."""
     walk = walk_of(command, limits.block)
-    return vector.patches is not None and vector.patches.takes(
+    return vector.patches is not None and vector.patches.accepts(
         tensor_class,
         (walk.block_rows, walk.block_cols),
         _tile(command, limits),

@@ -20,13 +20,13 @@ from diastole_sim.spec.command_table import (
     fields_of,
 )
 from diastole_sim.spec.formats import Format
-from diastole_sim.spec.limits import STORED, VectorTable
-from diastole_sim.spec.micro import MOST_INSTRUCTIONS
-from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.limits import STORABLE_TABLES, VectorTable
+from diastole_sim.spec.micro import MAX_INSTRUCTIONS
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.require import require_choice, require_int
 
-MACHINES_OWN = Nest()
+DEFAULT_NEST = Nest()
 NO_PLANES: Mapping[str, int] = MappingProxyType({})
 
 MEASURE = 0
@@ -61,7 +61,7 @@ class ProgramPlace:
     streams: int
 
     def __post_init__(self) -> None:
-        require_int("length", self.length, 1, MOST_INSTRUCTIONS)
+        require_int("length", self.length, 1, MAX_INSTRUCTIONS)
 
     def fields(self) -> dict[str, int]:
         """Return the command's fields for the program."""
@@ -180,7 +180,7 @@ class Command:
         m: int,
         n: int,
         k: int,
-        nest: Nest = MACHINES_OWN,
+        nest: Nest = DEFAULT_NEST,
         planes: Mapping[str, int] = NO_PLANES,
         slots: Mapping[str, int] = NO_PLANES,
         **addresses: int,
@@ -206,7 +206,7 @@ class Command:
         n: int,
         k: int,
         skip: bool = False,
-        nest: Nest = MACHINES_OWN,
+        nest: Nest = DEFAULT_NEST,
         planes: Mapping[str, int] = NO_PLANES,
         slots: Mapping[str, int] = NO_PLANES,
         **addresses: int,
@@ -221,8 +221,8 @@ class Command:
     @classmethod
     def _widths(cls, planes: Mapping[str, int], slots: Mapping[str, int]) -> dict[str, int]:
         """Return the fields for the planes of operands."""
-        given = {WIDTH_FIELDS[name]: count - 1 for name, count in planes.items()}
-        return given | {SLOT_FIELDS[name]: slot + 1 for name, slot in slots.items()}
+        fields = {WIDTH_FIELDS[name]: count - 1 for name, count in planes.items()}
+        return fields | {SLOT_FIELDS[name]: slot + 1 for name, slot in slots.items()}
 
     @classmethod
     def _multiply(
@@ -235,20 +235,20 @@ class Command:
     ) -> "Command":
         """Return a product, without the fields of a chain."""
         used = {field.name for field in fields_of(opcode)}
-        wanted = used & set(ADDRESS_FIELDS)
-        if set(addresses) not in (wanted, wanted - {"address_dy_m"}):
+        expected = used & set(ADDRESS_FIELDS)
+        if set(addresses) not in (expected, expected - {"address_dy_m"}):
             raise ValueError(
-                f"{opcode.name.lower()} needs {', '.join(sorted(wanted))}, "
+                f"{opcode.name.lower()} needs {', '.join(sorted(expected))}, "
                 f"not {', '.join(sorted(addresses)) or 'nothing'}"
             )
         classes = {name: place for name, place in OPERAND_CLASSES.items() if name in used}
         loops: dict[str, int] = {}
-        if nest != MACHINES_OWN:
+        if nest != DEFAULT_NEST:
             if opcode not in NESTED:
                 raise ValueError(f"{opcode.name.lower()} takes no nest")
             loops = {field: getattr(nest, name) for name, field in NEST_FIELDS.items()}
             loops["nest_outer"] = OUTER.index(nest.outer)
-            loops["nest_keep"] = KEPT.index(nest.keep)
+            loops["nest_keep"] = KEEP_VALUES.index(nest.keep)
         return cls(opcode=opcode, **sizes, **classes, **addresses, **loops, **widths)
 
     @classmethod
@@ -289,7 +289,7 @@ class Command:
     ) -> "Command":
         """Copy entries of a table to memory: the inverse of :meth:`load`. ValueError for a table
         without ``store``."""
-        require_choice("table", table, STORED)
+        require_choice("table", table, STORABLE_TABLES)
         return cls._transfer(Opcode.STORE, table, address, first, count, advance)
 
     @classmethod

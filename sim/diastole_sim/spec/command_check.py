@@ -30,9 +30,9 @@ from diastole_sim.spec.command_table import (
     opcodes_of,
     reserved_mask,
 )
-from diastole_sim.spec.limits import CHOSEN_PLANES, INSTRUCTIONS, Limits
-from diastole_sim.spec.micro import MOST_INSTRUCTIONS
-from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.limits import INSTRUCTIONS, PLANE_CHOICES, Limits
+from diastole_sim.spec.micro import MAX_INSTRUCTIONS
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import SLOTS, STREAMS
 
@@ -43,9 +43,9 @@ def decode(data: bytes, limits: Limits) -> Command:
     if len(data) != COMMAND_BYTES:
         raise ValueError(f"a command is {COMMAND_BYTES} bytes, not {len(data)}")
     bits = int.from_bytes(data, "little")
-    found = faults(bits, limits)
+    codes = faults(bits, limits)
     for code in PRECEDENCE:
-        if code in found:
+        if code in codes:
             raise MalformedCommandError(code)
     assert len(fields(Command)) == len(FIELDS)
     return Command(**_values(bits, fields_of(Opcode(bits & 0xFF))))
@@ -68,26 +68,26 @@ def _bad_nest(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
     if opcode not in NESTED:
         return False
     lengths = {name: used[field] for name, field in NEST_FIELDS.items()}
-    taken = limits.nests and limits.nests.of(MULTIPLYING[opcode].name)
-    if taken is None:
+    accepted = limits.nests and limits.nests.of(MULTIPLYING[opcode].name)
+    if accepted is None:
         return any(lengths.values()) or used["nest_keep"] != 0
-    if any(value and value not in getattr(taken, name) for name, value in lengths.items()):
+    if any(value and value not in getattr(accepted, name) for name, value in lengths.items()):
         return True
-    nest = Nest(**lengths, outer=OUTER[used["nest_outer"]], keep=KEPT[used["nest_keep"]])
+    nest = Nest(**lengths, outer=OUTER[used["nest_outer"]], keep=KEEP_VALUES[used["nest_keep"]])
     (product,) = MULTIPLYING[opcode].products
     t, lanes, contraction = (-(-used[axis] // limits.block) for axis in product.loops)
-    streamed, held = (
-        most_planes(used, operand.tensor_class) if limits.has_planes else 1
+    streaming, stationary = (
+        max_planes(used, operand.tensor_class) if limits.has_planes else 1
         for operand in product.factors
     )
-    return taken.problem(nest, (t, lanes, contraction), (streamed, held)) is not None
+    return accepted.problem(nest, (t, lanes, contraction), (streaming, stationary)) is not None
 
 
-def most_planes(used: Mapping[str, int], tensor_class: str) -> int:
+def max_planes(used: Mapping[str, int], tensor_class: str) -> int:
     """Return the most planes that an operand of a product can have, by the fields of the command.
     If a scale slot decides the planes, return the largest number of planes that a slot may hold."""
     if used[SLOT_FIELDS[tensor_class]]:
-        return max(CHOSEN_PLANES)
+        return max(PLANE_CHOICES)
     return used[WIDTH_FIELDS[tensor_class]] + 1
 
 
@@ -96,17 +96,17 @@ def _bad_width(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
     a slot and cannot."""
     if opcode == Opcode.CONVERT:
         number = min(used["class_x"], len(CLASS_NAMES) - 1)
-        places, chosen = {number: used["width"]}, {number: used["by_slot"] or used["decides"]}
-        if chosen[number] and not used["slot"]:
+        places, slots = {number: used["width"]}, {number: used["by_slot"] or used["decides"]}
+        if slots[number] and not used["slot"]:
             return True
     else:
         named = [(CLASS_NAMES.index(name), name) for name in WIDTH_FIELDS]
         present = [(number, name) for number, name in named if WIDTH_FIELDS[name] in used]
         places = {number: used[WIDTH_FIELDS[name]] for number, name in present}
-        chosen = {number: used[SLOT_FIELDS[name]] for number, name in present}
-    known = limits.planes or ()
-    return any(field + 1 not in known[number] for number, field in places.items()) or any(
-        slot and not limits.choices[number] for number, slot in chosen.items()
+        slots = {number: used[SLOT_FIELDS[name]] for number, name in present}
+    planes = limits.planes or ()
+    return any(field + 1 not in planes[number] for number, field in places.items()) or any(
+        slot and not limits.choices[number] for number, slot in slots.items()
     )
 
 
@@ -125,14 +125,14 @@ def lengths_of(opcode: Opcode) -> tuple[str, ...]:
 
 def _too_large(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
     """Return whether a size, or a place in a table, is beyond what the machine holds."""
-    most = dict.fromkeys(SIZES, limits.max_size)
+    largest = dict.fromkeys(SIZES, limits.max_size)
     if opcode == Opcode.CONVERT:
-        most["n"] = min(limits.max_size, limits.max_convert_cols)
-    if any(used[name] > most[name] for name in SIZES if name in used):
+        largest["n"] = min(limits.max_size, limits.max_convert_cols)
+    if any(used[name] > largest[name] for name in SIZES if name in used):
         return True
     if opcode in CHAINS:
         return (
-            used["program_length"] > MOST_INSTRUCTIONS
+            used["program_length"] > MAX_INSTRUCTIONS
             or used["program"] + used["program_length"] > INSTRUCTIONS
             or used["streams"] + STREAMS > SLOTS
         )
@@ -141,8 +141,8 @@ def _too_large(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
     return False
 
 
-def _values(bits: int, chosen: tuple[Field, ...]) -> dict[str, int]:
-    return {field.name: bits >> field.low & (1 << field.bits) - 1 for field in chosen}
+def _values(bits: int, fields: tuple[Field, ...]) -> dict[str, int]:
+    return {field.name: bits >> field.low & (1 << field.bits) - 1 for field in fields}
 
 
 def faults(bits: int, limits: Limits) -> set[ErrorCode]:

@@ -78,5 +78,5 @@ class MalformedCommandError(ValueError):
     """Error for a malformed command. ``code`` is the hardware's error code."""
 
     def __init__(self, code: ErrorCode):
-        super().__init__(f"malformed command: {ERROR_MEANINGS[code]}")
+        super().__init__(f"the command is malformed: {ERROR_MEANINGS[code]}")
         self.code = code

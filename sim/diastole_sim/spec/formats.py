@@ -138,7 +138,7 @@ class Format:
         """Reason why no specification of the format turns a number beyond the largest into Inf or
         NaN. None for the formats of OFP8 and bfloat16, whose specifications do."""
         if self.scale == "e8m0":
-            return f"MX v1.0 (6.3) clamps to the largest element of {self.name}"
+            return f"the standard MX v1.0 (6.3) saturates at the largest element of {self.name}"
         return f"{self.name} has neither Inf nor NaN" if self.overflow_code is None else None
 
     @property
@@ -273,14 +273,14 @@ _GROUPS = re.compile("([1-9][0-9]{0,9})x([1-9][0-9]{0,9})")
 def parse_grouping(text: object) -> Grouping:
     """Return the grouping in a text ``"8x8"``, ``"1x16"`` or ``"tensor"``; ``"1x1"`` is a square.
     ValueError for any different text."""
-    found = _GROUPS.fullmatch(text) if isinstance(text, str) else None
+    match = _GROUPS.fullmatch(text) if isinstance(text, str) else None
     if text == "tensor":
         return Grouping(kind="tensor")
-    if found is None or found[1] not in ("1", found[2]):
+    if match is None or match[1] not in ("1", match[2]):
         raise ValueError(
             f'grouping must be "8x8" (squares), "1x16" (vectors) or "tensor", not {text!r}'
         )
-    return Grouping(kind="square" if found[1] == found[2] else "vector", size=int(found[2]))
+    return Grouping(kind="square" if match[1] == match[2] else "vector", size=int(match[2]))
 
 
 def _named() -> dict[str, Format]:
@@ -339,18 +339,18 @@ def parse_format(name: object) -> Format:
     """Return the format called ``name``: a member of ``FORMAT_NAMES``, ``fast``, or ``e<E>m<M>``
     with E in 2..5, M in 1..5 and 1 + E + M at most 8. ValueError for any different name; the
     message lists the known names."""
-    found = re.fullmatch(GENERIC, name) if isinstance(name, str) else None
+    match = re.fullmatch(GENERIC, name) if isinstance(name, str) else None
     if isinstance(name, str) and name in FORMATS:
         return FORMATS[name]
     if name == FAST.name:
         return FAST
-    if found is None or 1 + int(found[1]) + int(found[2]) > 8:
+    if match is None or 1 + int(match[1]) + int(match[2]) > 8:
         require_choice("format", name, (*FORMAT_NAMES, "e<E>m<M>"))
-    assert found is not None
+    assert match is not None
     return Format(
-        name=found[0],
-        exponent_bits=int(found[1]),
-        fraction_bits=int(found[2]),
+        name=match[0],
+        exponent_bits=int(match[1]),
+        fraction_bits=int(match[2]),
         specials="none",
         scale="power",
         groupings=("tensor", "square", "vector"),

@@ -48,7 +48,7 @@ def _table(segments: list[Segment], argument_bits: int) -> FunctionTable:
 
 def _row(function: Segment, argument_bits: int) -> Row:
     """Return the coefficients of one segment."""
-    points = [(2 + turn * Decimal(3).sqrt()) / 4 for turn in (-1, 0, 1)]  # Chebyshev points
+    points = [(2 + sign * Decimal(3).sqrt()) / 4 for sign in (-1, 0, 1)]  # Chebyshev points
     values = [function(point) for point in points]
     # Newton's divided differences, then the coefficients of powers of the place.
     upper = (values[1] - values[0]) / (points[1] - points[0])

@@ -153,14 +153,14 @@ class GroupLayout:
             require_choice("vector", self.vector, [g for g in GROUP_SIZES if g >= self.block])
 
     @classmethod
-    def of(cls, chosen: TensorClass, *, block: int, data_width: int) -> "GroupLayout":
+    def of(cls, storage: TensorClass, *, block: int, data_width: int) -> "GroupLayout":
         """Return the layout of the tensors of a class, equal for all copies."""
         return cls(
             block=block,
-            element_bits=chosen.format.image_bits,
+            element_bits=storage.format.image_bits,
             data_width=data_width,
-            vector=chosen.grouping.size if chosen.two_copies else None,
-            header=chosen.format.two_level,
+            vector=storage.grouping.size if storage.two_copies else None,
+            header=storage.format.two_level,
         )
 
     @property
@@ -400,10 +400,10 @@ class ImageLayout:
         if not self.vector:
             return self._grouped(exponents).reshape(self.row_blocks, self.row_groups, -1)
         first = np.arange(self.row_groups) * GROUP_BLOCKS * self.block // self.vector
-        met = first[:, None] + np.arange(self.group.runs)
-        missing = max(0, int(met.max()) + 1 - self.row_vectors)
+        vectors = first[:, None] + np.arange(self.group.runs)
+        missing = max(0, int(vectors.max()) + 1 - self.row_vectors)
         rows = exponents.reshape(self.row_blocks, self.block, self.row_vectors)
-        runs = np.pad(rows, [(0, 0), (0, 0), (0, missing)])[..., met]
+        runs = np.pad(rows, [(0, 0), (0, 0), (0, missing)])[..., vectors]
         return runs.transpose(0, 2, 3, 1).reshape(self.row_blocks, self.row_groups, -1)
 
     def _exponents(self, fields: Bytes) -> Bytes:
@@ -412,8 +412,8 @@ class ImageLayout:
         runs = fields.reshape(self.row_blocks, self.row_groups, self.group.runs, self.block)
         vectors = np.arange(self.row_vectors)
         groups = vectors * self.vector // (GROUP_BLOCKS * self.block)
-        found = runs[:, groups, vectors % self.group.runs]  # RB, vectors of a row, B
-        return found.transpose(0, 2, 1).reshape(-1, self.row_vectors)
+        exponents = runs[:, groups, vectors % self.group.runs]  # RB, vectors of a row, B
+        return exponents.transpose(0, 2, 1).reshape(-1, self.row_vectors)
 
     # Element fields.
 
@@ -459,12 +459,12 @@ class ImageLayout:
 
 
 def image_layouts(
-    chosen: TensorClass, shape: tuple[int, int], *, block: int, data_width: int
+    storage: TensorClass, shape: tuple[int, int], *, block: int, data_width: int
 ) -> tuple[ImageLayout, ...]:
     """Return the layouts of all copies of a tensor of ``shape``: one, or two with vector groups."""
     rows, cols = shape
-    shapes = [(rows, cols), (cols, rows)] if chosen.two_copies else [(rows, cols)]
-    group = GroupLayout.of(chosen, block=block, data_width=data_width)
+    shapes = [(rows, cols), (cols, rows)] if storage.two_copies else [(rows, cols)]
+    group = GroupLayout.of(storage, block=block, data_width=data_width)
     return tuple(
         ImageLayout(rows=stored_rows, cols=stored_cols, **asdict(group))
         for stored_rows, stored_cols in shapes

@@ -19,5 +19,5 @@ def pow2floor(value: int) -> int:
 def log2(value: int) -> int:
     """Return the exponent of a power of two. ValueError for any other number."""
     if value < 1 or value & (value - 1):
-        raise ValueError(f"{value} is no power of two")
+        raise ValueError(f"{value} is not a power of two")
     return value.bit_length() - 1

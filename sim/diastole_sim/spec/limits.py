@@ -18,7 +18,7 @@ INSTRUCTIONS = 256
 """Most instructions of all programs in a vector unit."""
 SCALE_SLOTS = 255
 """Scale slots of a vector unit. A slot has :func:`slot_words` entries of the table ``AMAX``."""
-MOST_ENTRIES = 2**24
+MAX_ENTRIES = 2**24
 """Most entries of any table, or vectors of a panel, in any machine."""
 
 
@@ -39,21 +39,21 @@ EPS_BITS = 18
 WIDTH_BITS = 2
 """Bits of an entry of ``WIDTHS``, planes less 1. Bit 0 belongs to the slot's last tensor, which
 products read, and bit 1 to the slot's next tensor, which a conversion makes."""
-CHOSEN_PLANES = (1, 2)
+PLANE_CHOICES = (1, 2)
 """Possible numbers of planes of a tensor if the machine decides the width."""
 COUNTED_BITS = {VectorTable.EPS: EPS_BITS, VectorTable.WIDTHS: WIDTH_BITS}
 """Used bits, from bit 0 on, of the words of some tables. All higher bits are ignored and stored as
 zeros."""
-OF_CHOICES = tuple(COUNTED_BITS)
+WIDTH_TABLES = tuple(COUNTED_BITS)
 """Tables of machines that decide widths."""
-STORED = (VectorTable.CONSTANTS, VectorTable.AMAX, VectorTable.PANEL, VectorTable.WIDTHS)
+STORABLE_TABLES = (VectorTable.CONSTANTS, VectorTable.AMAX, VectorTable.PANEL, VectorTable.WIDTHS)
 """Tables for ``store``."""
 
 
 def vector_tables(*, choices: bool) -> tuple[VectorTable, ...]:
     """Return the tables of a machine with a vector unit. ``choices``: the machine decides
     widths."""
-    return tuple(each for each in VectorTable if choices or each not in OF_CHOICES)
+    return tuple(each for each in VectorTable if choices or each not in WIDTH_TABLES)
 
 
 class SlotWord(IntEnum):
@@ -104,7 +104,7 @@ class VectorLimits:
     patches: PatchLimits | None = None
 
     def __post_init__(self) -> None:
-        require_int("panel_vectors", self.panel_vectors, 2, MOST_ENTRIES)
+        require_int("panel_vectors", self.panel_vectors, 2, MAX_ENTRIES)
         for name, columns in zip(CLASS_NAMES, self.fed, strict=True):
             require_int(f"fed columns of class {name}", columns, 0, MAX_SIZE)
 
@@ -137,8 +137,8 @@ def planes_by_class(numerics: Numerics) -> tuple[tuple[int, ...], ...] | None:
 def decided_classes(
     planes: Sequence[tuple[int, ...]] | None,
 ) -> tuple[bool, bool, bool]:
-    """Return for every class whether tensors may have each number of :data:`CHOSEN_PLANES`."""
-    x, w, dy = (set(CHOSEN_PLANES) <= set(each) for each in planes or ((), (), ()))
+    """Return for every class whether tensors may have each number of :data:`PLANE_CHOICES`."""
+    x, w, dy = (set(PLANE_CHOICES) <= set(each) for each in planes or ((), (), ()))
     return x, w, dy
 
 
@@ -214,11 +214,11 @@ class Limits:
         """True if the machine has a vector unit."""
         return self.vector is not None
 
-    def entries(self, opcode: Opcode, which: int) -> int:
+    def entries(self, opcode: Opcode, table: int) -> int:
         """Return the number of entries of a table for ``load`` or ``store``; 0 if the command may
         not use the table."""
-        if self.vector is None or which not in (
-            STORED if opcode == Opcode.STORE else tuple(VectorTable)
+        if self.vector is None or table not in (
+            STORABLE_TABLES if opcode == Opcode.STORE else tuple(VectorTable)
         ):
             return 0
         return {
@@ -227,5 +227,5 @@ class Limits:
             VectorTable.AMAX: SCALE_SLOTS * self.slot_words,
             VectorTable.PANEL: self.vector.panel_vectors,
             VectorTable.DESCRIPTORS: SLOTS,
-            **dict.fromkeys(OF_CHOICES, SCALE_SLOTS if self.has_choices else 0),
-        }[VectorTable(which)]
+            **dict.fromkeys(WIDTH_TABLES, SCALE_SLOTS if self.has_choices else 0),
+        }[VectorTable(table)]

@@ -16,13 +16,13 @@ from enum import IntEnum
 from diastole_sim.spec.require import require_int
 
 MICRO_BITS = 64
-MOST_INSTRUCTIONS = 32
+MAX_INSTRUCTIONS = 32
 """Most instructions of a program."""
 REGISTERS = 16
 """Number of registers. A register holds a block."""
 INPUTS = OUTPUTS = 4
 """Most streams read by a chain, and most streams written by a chain."""
-FAR_TURN = 4
+FAR_ROTATION = 4
 """Smallest value of ``turn_rows`` for an exchange of rows more than 7 cycles apart: an exchange
 over 8 rows."""
 CONSTANTS = 256
@@ -246,11 +246,11 @@ def program_problems(
     ``panels``: numbers of the input streams in the panel. ``always_written``: numbers of the output
     streams with exactly one write in every block.
     """
-    found: list[tuple[int | None, str]] = []
-    if not 1 <= len(program) <= MOST_INSTRUCTIONS:
-        found.append((None, f"has {len(program)} instructions, not 1 to {MOST_INSTRUCTIONS}"))
+    problems: list[tuple[int | None, str]] = []
+    if not 1 <= len(program) <= MAX_INSTRUCTIONS:
+        problems.append((None, f"has {len(program)} instructions, not 1 to {MAX_INSTRUCTIONS}"))
     for number, instruction in enumerate(program):
-        found += [(number, text) for text in _faults(instruction, block, panels)]
+        problems += [(number, text) for text in _faults(instruction, block, panels)]
     for stream in always_written:
         for when in (When.LAST, When.NOT_LAST):
             times = [
@@ -259,64 +259,72 @@ def program_problems(
                 if each.output == stream and each.when in (When.ALWAYS, when, When.FIRST)
             ]
             if len(times) != 1 or times[0] == When.FIRST:
-                found.append((None, f"output stream {stream} is not written once in every block"))
+                problems.append(
+                    (None, f"must write output stream {stream} exactly once in every block")
+                )
                 break
-    return found
+    return problems
 
 
-def _faults(it: Instruction, block: int, panels: Sequence[int]) -> Iterator[str]:
+def _faults(instruction: Instruction, block: int, panels: Sequence[int]) -> Iterator[str]:
     """Yield the broken rules of one instruction."""
-    if it.op not in tuple(MicroOp):
-        yield f"there is no operation {it.op}"
+    if instruction.op not in tuple(MicroOp):
+        yield f"there is no operation {instruction.op}"
         return
-    name, uses = MicroOp(it.op).name.lower(), it.operands
-    if it.rest:
+    name, uses = MicroOp(instruction.op).name.lower(), instruction.operands
+    if instruction.rest:
         yield "bits above the last field are not 0"
     for letter in "abc":
-        source = getattr(it, letter)
+        source = getattr(instruction, letter)
         if letter not in uses:
             if source:
                 yield f"{name} has no operand {letter}"
         elif source >= REGISTERS and source not in tuple(Source):
             yield f"there is no source {source}"
-    yield from _faults_of_c(it, name, block)
-    yield from _faults_of_results(it, name)
-    streams = {source - Source.S0 for source in it.sources.values()} & set(panels)
+    yield from _operand_c_faults(instruction, name, block)
+    yield from _result_faults(instruction, name)
+    streams = {source - Source.S0 for source in instruction.sources.values()} & set(panels)
     if len(streams) > 1:
-        yield "two operands are different streams of the panel"
-    turned = it.turn_rows >= FAR_TURN and "c" in uses and it.c == it.d
-    if streams and turned and it.o != NO_OUTPUT:
+        yield "an instruction reads at most one stream of the panel, not two"
+    far = instruction.turn_rows >= FAR_ROTATION and "c" in uses and instruction.c == instruction.d
+    if streams and far and instruction.o != NO_OUTPUT:
         yield (
-            f"turns register {it.d} by 8 rows or more into itself, reads the panel and writes a "
-            "stream; take another register, or two instructions"
+            f"an instruction that turns register {instruction.d} by 8 rows or more into the same "
+            "register cannot both read the panel and write a stream; take another "
+            "register, or two instructions"
         )
 
 
-def _faults_of_c(it: Instruction, name: str, block: int) -> Iterator[str]:
+def _operand_c_faults(instruction: Instruction, name: str, block: int) -> Iterator[str]:
     """Yield the broken rules of turns, fresh and keep."""
-    asked = [field for field in ("turn_lanes", "turn_rows", "fresh", "keep") if getattr(it, field)]
-    if asked and "c" not in it.operands:
-        yield f"{name} has no operand c for {asked[0].replace('_', ' ')}"
+    changes = [
+        field
+        for field in ("turn_lanes", "turn_rows", "fresh", "keep")
+        if getattr(instruction, field)
+    ]
+    if changes and "c" not in instruction.operands:
+        yield f"{name} has no operand c for {changes[0].replace('_', ' ')}"
         return
-    most = block.bit_length() - 1
+    limit = block.bit_length() - 1
     for field in ("turn_lanes", "turn_rows"):
-        if getattr(it, field) > most:
-            yield f"{field.replace('_', ' ')} {getattr(it, field)} is more than log2 B, {most}"
-    if it.turn_rows and it.c >= REGISTERS:
-        yield "rows are turned of what is no register"
+        if getattr(instruction, field) > limit:
+            value = getattr(instruction, field)
+            yield (f"{field.replace('_', ' ')} must be at most log2 B = {limit}, not {value}")
+    if instruction.turn_rows and instruction.c >= REGISTERS:
+        yield "only the rows of a register can be turned"
 
 
-def _faults_of_results(it: Instruction, name: str) -> Iterator[str]:
+def _result_faults(instruction: Instruction, name: str) -> Iterator[str]:
     """Yield the broken rules of written registers and streams."""
-    if it.d >= REGISTERS and it.d != NO_REGISTER:
-        yield f"there is no register {it.d}"
-    if it.o >= OUTPUTS and it.o != NO_OUTPUT:
-        yield f"there is no output stream {it.o}"
-    if not it.special:
+    if instruction.d >= REGISTERS and instruction.d != NO_REGISTER:
+        yield f"there is no register {instruction.d}"
+    if instruction.o >= OUTPUTS and instruction.o != NO_OUTPUT:
+        yield f"there is no output stream {instruction.o}"
+    if not instruction.special:
         return
-    if it.a >= REGISTERS:
-        yield f"the operand of {name} is no register"
-    if it.o != NO_OUTPUT:
+    if instruction.a >= REGISTERS:
+        yield f"the operand of {name} is not a register"
+    if instruction.o != NO_OUTPUT:
         yield f"{name} writes no stream"
-    if it.d == NO_REGISTER:
+    if instruction.d == NO_REGISTER:
         yield f"{name} writes no register"

@@ -4,12 +4,12 @@ from dataclasses import dataclass, fields
 from math import ceil
 from typing import Any
 
-from diastole_sim.spec.require import require_choice, require_int, shown, whole_number
+from diastole_sim.spec.require import excerpt, require_choice, require_int, whole_number
 
-MOST_BLOCKS = 4096
+MAX_BLOCKS = 4096
 """Most blocks of any length of a nest: far beyond the use of any array, so that a slip is seen."""
 OUTER = ("t", "l")
-KEPT = ("none", "stream", "held", "both")
+KEEP_VALUES = ("none", "stream", "held", "both")
 """Values of ``keep`` by the bits of a command: bit 0 for the streaming operand, bit 1 for the
 stationary operand."""
 LENGTHS = ("t_blocks", "groups", "chunk")
@@ -46,17 +46,17 @@ class Nest:
 
     def __post_init__(self) -> None:
         for name in LENGTHS:
-            require_int(name, getattr(self, name), 0, MOST_BLOCKS)
+            require_int(name, getattr(self, name), 0, MAX_BLOCKS)
         require_choice("outer", self.outer, OUTER)
-        require_choice("keep", self.keep, KEPT)
+        require_choice("keep", self.keep, KEEP_VALUES)
 
     @property
     def keeps_stream(self) -> bool:
-        return bool(KEPT.index(self.keep) & 1)
+        return bool(KEEP_VALUES.index(self.keep) & 1)
 
     @property
-    def keeps_held(self) -> bool:
-        return bool(KEPT.index(self.keep) & 2)
+    def keeps_stationary(self) -> bool:
+        return bool(KEEP_VALUES.index(self.keep) & 2)
 
     def __str__(self) -> str:
         return ",".join(f"{field.name}={getattr(self, field.name)}" for field in fields(self))
@@ -68,20 +68,21 @@ class Nest:
 
         ValueError if the text is no nest; the message says what is accepted.
         """
-        given: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         names = [field.name for field in fields(cls)]
         for part in filter(None, text.split(",")):
             name, equals, value = (word.strip() for word in part.partition("="))
             if not equals or name not in names:
                 raise ValueError(
-                    f"a nest is NAME=VALUE,... with names {', '.join(names)}, not {shown(part)}"
+                    f"a nest must be NAME=VALUE,... with the names {', '.join(names)}, not "
+                    f"{excerpt(part)}"
                 )
-            if name in given:
-                raise ValueError(f"{name} is given twice, {given[name]} and {shown(value)}")
-            given[name] = whole_number(value) if name in LENGTHS else value
-            if given[name] is None:
-                raise ValueError(f"{name} must be a number of at least 0, not {shown(value)}")
-        return cls(**given)
+            if name in values:
+                raise ValueError(f"{name} is given twice, {values[name]} and {excerpt(value)}")
+            values[name] = whole_number(value) if name in LENGTHS else value
+            if values[name] is None:
+                raise ValueError(f"{name} must be an integer of at least 0, not {excerpt(value)}")
+        return cls(**values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,17 +105,17 @@ class NestLimits:
     held_blocks: int
     pass_blocks: int
 
-    def filled(self, nest: Nest) -> Nest:
+    def with_defaults(self, nest: Nest) -> Nest:
         """Return the nest with the machine's own lengths instead of zeros."""
         if nest.t_blocks and nest.groups and nest.chunk:
             return nest
-        own = {name: getattr(nest, name) or getattr(self, name)[-1] for name in LENGTHS}
-        return Nest(**own, outer=nest.outer, keep=nest.keep)
+        lengths = {name: getattr(nest, name) or getattr(self, name)[-1] for name in LENGTHS}
+        return Nest(**lengths, outer=nest.outer, keep=nest.keep)
 
     def slabs(self, nest: Nest) -> tuple[int, int]:
         """Return the blocks of a chunk in a bank: of the streaming and of the stationary
         operand."""
-        nest = self.filled(nest)
+        nest = self.with_defaults(nest)
         slices = nest.chunk // self.chunk_side
         return slices * nest.t_blocks, slices * nest.groups * self.pass_blocks
 
@@ -127,14 +128,14 @@ class NestLimits:
         ``blocks``: blocks of the product along the streaming operand, the lanes and the
         contraction. ``planes``: planes of the streaming and of the stationary operand.
         """
-        own = self.filled(nest)
-        chunks = ceil(blocks[2] / own.chunk)
-        stream, held = (
-            chunks * slab * count for slab, count in zip(self.slabs(own), planes, strict=True)
+        lengths = self.with_defaults(nest)
+        chunks = ceil(blocks[2] / lengths.chunk)
+        stream, stationary = (
+            chunks * slab * count for slab, count in zip(self.slabs(lengths), planes, strict=True)
         )
         if nest.outer == "l":
-            return stream * ceil(blocks[0] / own.t_blocks), held
-        return stream, held * ceil(blocks[1] / (own.groups * self.lane_side))
+            return stream * ceil(blocks[0] / lengths.t_blocks), stationary
+        return stream, stationary * ceil(blocks[1] / (lengths.groups * self.lane_side))
 
     def problem(
         self,
@@ -151,28 +152,29 @@ class NestLimits:
                 return f"{name} must be one of {', '.join(map(str, accepted))}, not {value}"
         if blocks is None:
             return None
-        stream, held = self.panels(nest, blocks, planes)
-        for keeps, operand, panel, room in (
-            (nest.keeps_stream, "streams", stream, self.stream_blocks),
-            (nest.keeps_held, "is held", held, self.held_blocks),
+        stream, stationary = self.panels(nest, blocks, planes)
+        for keeps, operand, panel, space in (
+            (nest.keeps_stream, "streaming", stream, self.stream_blocks),
+            (nest.keeps_stationary, "stationary", stationary, self.held_blocks),
         ):
-            if keeps and panel > room:
+            if keeps and panel > space:
                 return (
-                    f"keep={nest.keep} needs {panel} blocks in every bank of what {operand}, which "
-                    f"has {room}; keep=none fits, and so may shorter tiles or another outer loop"
+                    f"keep={nest.keep} needs {panel} blocks of the {operand} operand in "
+                    f"every bank, but a bank has {space}; use keep=none, shorter tiles or "
+                    "another outer loop"
                 )
         return None
 
     def to_dict(self) -> dict[str, list[int] | int]:
         """Return the limits as plain values for a manifest."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return given | {name: list(given[name]) for name in LENGTHS}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return values | {name: list(values[name]) for name in LENGTHS}
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any]) -> "NestLimits":
+    def from_dict(cls, values: dict[str, Any]) -> "NestLimits":
         """Return the limits written by :meth:`to_dict`."""
-        lengths: dict[str, Any] = {name: tuple(given[name]) for name in LENGTHS}
-        return cls(**given | lengths)
+        lengths: dict[str, Any] = {name: tuple(values[name]) for name in LENGTHS}
+        return cls(**values | lengths)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,6 +194,6 @@ class ProductNests:
         return {field.name: getattr(self, field.name).to_dict() for field in fields(self)}
 
     @classmethod
-    def from_dict(cls, given: dict[str, dict[str, Any]]) -> "ProductNests":
+    def from_dict(cls, values: dict[str, dict[str, Any]]) -> "ProductNests":
         """Return the limits written by :meth:`to_dict`."""
-        return cls(**{name: NestLimits.from_dict(limits) for name, limits in given.items()})
+        return cls(**{name: NestLimits.from_dict(limits) for name, limits in values.items()})

@@ -37,9 +37,9 @@ WIDTHS = (2, 4, 6, 8)
 DEFAULT_WIDTHS = (2, 4)
 SOURCES = ("current", "delayed", "given")
 """Sources of a tensor's scale: the data, the data in steps before, or the host."""
-MOST_HISTORY = 1024
+MAX_HISTORY = 1024
 """Most steps before whose tensors give a ``delayed`` scale."""
-MOST_MARGIN = 15
+MAX_MARGIN = 15
 """Most binades by which a ``delayed`` scale is raised."""
 MIN_WINDOW, MAX_WINDOW = 8, 48
 
@@ -132,8 +132,8 @@ class Numerics:
             require_int("window", self.window, MIN_WINDOW, MAX_WINDOW)
         require_choice("special", self.special, SPECIALS)
         require_choice("source", self.source, SOURCES)
-        require_int("history", self.history, 1, MOST_HISTORY)
-        require_int("margin", self.margin, 0, MOST_MARGIN)
+        require_int("history", self.history, 1, MAX_HISTORY)
+        require_int("margin", self.margin, 0, MAX_MARGIN)
         require_widths(self.widths)
         for _, text in contradictions(self):
             raise ValueError(text)
@@ -148,22 +148,25 @@ class Numerics:
     def converted_class(self, name: str, width: int | None = None) -> TensorClass:
         """Return the class for a conversion. A format of planes has ``width`` bits of magnitude,
         None for the widest. ValueError for a width unknown to the class."""
-        chosen = self.tensor_class(name)
-        if chosen.format.planes:
-            wanted = self.widths[-1] if width is None else width
-            require_choice(f"width of {name}", wanted, self.widths)
-            return replace(chosen, format=chosen.format.at_width(wanted))
+        storage = self.tensor_class(name)
+        if storage.format.planes:
+            bits = self.widths[-1] if width is None else width
+            require_choice(f"width of {name}", bits, self.widths)
+            return replace(storage, format=storage.format.at_width(bits))
         if width is not None:
-            raise ValueError(f"width must be absent: {name} is {chosen.format.name}, not fast")
-        return chosen
+            raise ValueError(
+                f"width must be left out: class {name} has the format {storage.format.name}, "
+                "not fast"
+            )
+        return storage
 
     def planes_of(self, name: str) -> tuple[int, ...]:
         """Return the possible numbers of planes of a tensor of a class, ascending; 1 if the format
         has no planes."""
-        chosen = self.tensor_class(name).format
-        if not chosen.planes:
+        format = self.tensor_class(name).format
+        if not format.planes:
             return (1,)
-        return tuple(chosen.at_width(width).plane_count for width in self.widths)
+        return tuple(format.at_width(width).plane_count for width in self.widths)
 
     # Draws.
 
@@ -208,10 +211,10 @@ class Numerics:
         the tensor, and a product of the class is windowed. The exponent of a group lies at most one
         binade above the group's largest magnitude under any scale rule, and is not folded.
         """
-        chosen = self.tensor_class(name)
+        storage = self.tensor_class(name)
         others = (other for other in CLASS_NAMES if other != name)
         windowed = any(self.is_windowed(name, other) for other in others)
-        return windowed and chosen.format.depth > 0 and chosen.grouping.kind == "tensor"
+        return windowed and storage.format.depth > 0 and storage.grouping.kind == "tensor"
 
     @property
     def has_tensor_scales(self) -> bool:
@@ -243,12 +246,12 @@ class Numerics:
         return self.block_sum_bits + self.fraction + grown
 
     @property
-    def most_accumulator_bits(self) -> int:
+    def max_accumulator_bits(self) -> int:
         """Largest W. Under rounding to nearest, a chunk moves a float by at most twice the chunk's
         own sum, and the first chunk by its sum. The float stays below 2^63 if chunks have 2^i
         blocks. For chunks of any different length W must be a bit less."""
-        chosen = self.accumulator
-        blocks = 1 if chosen is None else chosen.blocks(self.block)
+        accumulator = self.accumulator
+        blocks = 1 if accumulator is None else accumulator.blocks(self.block)
         return MAX_ACCUMULATOR_BITS - (blocks & (blocks - 1) != 0)
 
     @property
@@ -285,13 +288,13 @@ class Numerics:
         """Return plain values for JSON, the ``parameters.numerics`` of a manifest."""
         classes = {
             name: {
-                "format": chosen.format.name,
-                "rounding": chosen.rounding,
-                "grouping": str(chosen.grouping),
-                "scale": chosen.scale,
-                "overflow": chosen.overflow,
+                "format": storage.format.name,
+                "rounding": storage.rounding,
+                "grouping": str(storage.grouping),
+                "scale": storage.scale,
+                "overflow": storage.overflow,
             }
-            for name, chosen in ((name, self.tensor_class(name)) for name in CLASS_NAMES)
+            for name, storage in ((name, self.tensor_class(name)) for name in CLASS_NAMES)
         }
         widths = {"widths": list(self.widths)} if self.chooses_widths else {}
         kind = {} if self.rounding_kind == KINDS[0] else {"rounding_kind": self.rounding_kind}
@@ -337,15 +340,15 @@ machines stay equal."""
 def make_class(name: str, block: int, where: str, values: Mapping[str, Any]) -> TensorClass:
     """Return the class ``name`` from plain values. Absent values are the format's defaults."""
     _require_keys(where, values, ("format", "rounding"), ("grouping", "scale", "overflow"))
-    chosen = parse_format(values["format"])
+    format = parse_format(values["format"])
     grouping, scale = values.get("grouping"), values.get("scale")
     return TensorClass(
-        format=chosen,
+        format=format,
         rounding=values["rounding"],
         grouping=(
-            chosen.default_grouping(block, name) if grouping is None else parse_grouping(grouping)
+            format.default_grouping(block, name) if grouping is None else parse_grouping(grouping)
         ),
-        scale=chosen.default_scale_rule if scale is None else scale,
+        scale=format.default_scale_rule if scale is None else scale,
         overflow=values.get("overflow") or "saturate",
     )
 
@@ -359,8 +362,9 @@ def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
         yield (
             tuple(f"format.{name}" for name in CLASS_NAMES),
             (
-                "format.x, format.w and format.dy must all be nvfp4, or none: its scales are no "
-                f"powers of two (nvfp4 is chosen for {' and '.join(two_level)})"
+                "format.x, format.w and format.dy must all be nvfp4, or none of them: the "
+                "scales of nvfp4 are not powers of two (nvfp4 is chosen for "
+                f"{' and '.join(two_level)})"
             ),
         )
     planes = [name for name in CLASS_NAMES if classes[name].format.planes]
@@ -369,21 +373,22 @@ def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
         yield (
             tuple(f"format.{name}" for name in others),
             (
-                f"format.{others[0]} must be fast or bfp2 where format.{planes[0]} is fast, whose "
-                f"planes are multiplied as bfp2 is, not {classes[others[0]].format.name}"
+                f"format.{others[0]} must be fast or bfp2 where format.{planes[0]} is "
+                f"fast, not {classes[others[0]].format.name}: the planes of fast are "
+                "multiplied like bfp2"
             ),
         )
-    for name, chosen in classes.items():
-        size = chosen.grouping.size
-        if chosen.grouping.kind != "tensor" and size % numerics.block:
-            kind = chosen.grouping.kind
+    for name, storage in classes.items():
+        size = storage.grouping.size
+        if storage.grouping.kind != "tensor" and size % numerics.block:
+            kind = storage.grouping.kind
             first = numerics.block
-            shown = f"{first}x{first}" if kind == "square" else f"1x{max(first, 2)}"
+            example = f"{first}x{first}" if kind == "square" else f"1x{max(first, 2)}"
             yield (
                 (f"block.{name}", "array.block"),
                 (
                     f"block.{name} must be a multiple of array.block = {numerics.block} "
-                    f'(such as "{shown}"), not "{chosen.grouping}"'
+                    f'(such as "{example}"), not "{storage.grouping}"'
                 ),
             )
     yield from _unspecified(classes)
@@ -409,21 +414,21 @@ def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
         )
         return
     width = numerics.accumulator_bits
-    most = numerics.most_accumulator_bits
-    if width > most:
+    limit = numerics.max_accumulator_bits
+    if width > limit:
         sum_bits, f, g = numerics.block_sum_bits, numerics.fraction, numerics.headroom
-        room = most - sum_bits
+        max_sum = limit - sum_bits
         advice = (
-            f"F + G of at most {room} would do"
-            if room >= 1
-            else "no F and G would do; a cell.window of 16 or 24 would"
+            f"choose F + G of at most {max_sum}"
+            if max_sum >= 1
+            else "no F and G are small enough; choose a cell.window of 16 or 24"
         )
         yield (
             ("cell.window", "accumulator.fraction", "accumulator.headroom"),
             (
-                f"accumulator.fraction and accumulator.headroom must make SW + F + G at most "
-                f"{most} bits, not {sum_bits} + {f} + {g} = {width} (SW follows "
-                f"from the formats, cell.window and array.block): {advice}"
+                "accumulator.fraction (F) and accumulator.headroom (G) must make SW + F + "
+                f"G at most {limit} bits, not {sum_bits} + {f} + {g} = {width}; SW follows "
+                f"from the formats, cell.window and array.block: {advice}"
             ),
         )
 
@@ -433,9 +438,9 @@ def _unspecified(
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield classes with ``overflow = specification`` whose format's specification has no Inf or
     NaN for a number that is too large."""
-    for name, chosen in classes.items():
-        reason = chosen.format.must_saturate
-        if chosen.overflow == "specification" and reason is not None:
+    for name, storage in classes.items():
+        reason = storage.format.must_saturate
+        if storage.overflow == "specification" and reason is not None:
             yield (
                 (f"overflow.{name}", f"format.{name}"),
                 f"overflow.{name} must be saturate, not specification: {reason}",
@@ -445,9 +450,9 @@ def _unspecified(
 def _misdrawn(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield draws with too few or too many bits for the kind."""
     kind, bits = numerics.rounding_kind, numerics.random_bits
-    fewest, most = RANDOM_BITS[kind]
-    if not fewest <= bits <= most:
-        accepted = f"an integer in {fewest}..{most}" if fewest < most else f"{most}"
+    minimum, maximum = RANDOM_BITS[kind]
+    if not minimum <= bits <= maximum:
+        accepted = f"an integer in {minimum}..{maximum}" if minimum < maximum else f"{maximum}"
         yield (
             ("rounding.bits", "rounding.kind"),
             f"rounding.bits must be {accepted} where rounding.kind is {kind}, not {bits}",
@@ -467,23 +472,24 @@ def _not_delayed(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
     tensor."""
     usual = {"history": 1, "margin": 0}
     for name, value in usual.items():
-        given = getattr(numerics, name)
-        if given == value:
+        setting = getattr(numerics, name)
+        if setting == value:
             continue
         if numerics.source == "delayed" and not numerics.has_tensor_scales:
             yield (
                 (f"scale.{name}", *(f"format.{each}" for each in CLASS_NAMES)),
                 (
                     f"scale.{name} must be {value} where no class has a scale for its whole "
-                    f"tensor (block = tensor, or nvfp4), not {given}"
+                    f"tensor (block = tensor, or nvfp4), not {setting}"
                 ),
             )
         if numerics.source != "delayed":
             yield (
                 (f"scale.{name}", "scale.source"),
                 (
-                    f"scale.{name} must be {value} where scale.source is {numerics.source}, not "
-                    f"{given}: it belongs to scale.source = delayed"
+                    f"scale.{name} must be {value} where scale.source is "
+                    f"{numerics.source}, not {setting}: scale.{name} works only with "
+                    "scale.source = delayed"
                 ),
             )
 
@@ -492,22 +498,24 @@ def require_widths(widths: tuple[int, ...]) -> None:
     """Raise ValueError unless ``widths`` are some of ``WIDTHS``, ascending."""
     some = bool(widths) and set(widths) <= set(WIDTHS)
     if not some or list(widths) != sorted(set(widths)):
-        known = ", ".join(map(str, WIDTHS))
-        raise ValueError(f"fast.widths must be some of {known}, ascending, not {list(widths)}")
+        accepted = ", ".join(map(str, WIDTHS))
+        raise ValueError(
+            f"fast.widths must list one or more of {accepted}, ascending, not {list(widths)}"
+        )
 
 
-def _window(asked: int | None, a: Format, b: Format) -> int:
+def _window(window: int | None, a: Format, b: Format) -> int:
     exact = exact_product_bits(a, b)
-    if asked is None:
+    if window is None:
         return default_product_bits(a, b)
-    return min(asked, exact) if asked else exact
+    return min(window, exact) if window else exact
 
 
 def _require_keys(
     where: str, values: Mapping[str, Any], keys: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> None:
-    given = set(values)
-    if not set(keys) <= given <= {*keys, *optional}:
+    names = set(values)
+    if not set(keys) <= names <= {*keys, *optional}:
         raise ValueError(
-            f"{where} must have the keys {', '.join(sorted(keys))}, not {', '.join(sorted(given))}"
+            f"{where} must have the keys {', '.join(sorted(keys))}, not {', '.join(sorted(names))}"
         )

@@ -59,7 +59,7 @@ OPERANDS = (X, W, DY)
 """Converted tensors, by the number of the class."""
 CLASSES = {tensor.name: tensor.tensor_class for tensor in OPERANDS}
 """Class of every operand, by name."""
-OPERAND_OF = {tensor.tensor_class: tensor for tensor in OPERANDS}
+OPERAND_BY_CLASS = {tensor.tensor_class: tensor for tensor in OPERANDS}
 """Operands by class."""
 
 
@@ -69,18 +69,18 @@ class MatrixProduct:
     stationary operand. t and l, the lanes, are the rows and columns of the result."""
 
     result: Tensor
-    streamed: Tensor
-    held: Tensor
+    streaming: Tensor
+    stationary: Tensor
 
     @property
     def factors(self) -> tuple[Tensor, Tensor]:
         """Streaming and stationary operand, in the order of the equation."""
-        return self.streamed, self.held
+        return self.streaming, self.stationary
 
     @property
     def contraction(self) -> str:
         """Axis of the sum, common to both operands."""
-        (axis,) = set(self.streamed.axes) & set(self.held.axes)
+        (axis,) = set(self.streaming.axes) & set(self.stationary.axes)
         return axis
 
     @property
@@ -88,11 +88,11 @@ class MatrixProduct:
         """Axes t, l and c."""
         return self.result.rows, self.result.columns, self.contraction
 
-    def held_by_lanes(self, *, grouped: bool) -> bool:
+    def stationary_by_lanes(self, *, grouped: bool) -> bool:
         """Return whether the rows of the stationary operand's image are the lanes. A tensor in
         vector groups has an image for every product, and the rows of the image are always the
         lanes."""
-        return grouped or self.held.rows == self.result.columns
+        return grouped or self.stationary.rows == self.result.columns
 
     def copy(self, operand: Tensor) -> int:
         """Return the copy of a factor for the product, with groups along the contraction: 0 if the
@@ -101,9 +101,9 @@ class MatrixProduct:
         return operand.copy_names.index(self.contraction)
 
 
-FORWARD = MatrixProduct(result=Y, streamed=X, held=W)
-INPUT_GRADIENT = MatrixProduct(result=DX, streamed=DY, held=W)
-WEIGHT_GRADIENT = MatrixProduct(result=DW, streamed=X, held=DY)
+FORWARD = MatrixProduct(result=Y, streaming=X, stationary=W)
+INPUT_GRADIENT = MatrixProduct(result=DX, streaming=DY, stationary=W)
+WEIGHT_GRADIENT = MatrixProduct(result=DW, streaming=X, stationary=DY)
 
 PRODUCTS = {product.result.name: product for product in (FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT)}
 """Products by the name of the result."""
@@ -114,7 +114,9 @@ def summed_inside(numerics: Numerics, *, rows: int, cols: int, in_place: bool) -
     direction in which sums leave the array. Unused directions are absent. ``in_place``: the array
     transposes; otherwise all sums leave to the east."""
     by_lanes = {
-        product.held_by_lanes(grouped=numerics.tensor_class(product.held.tensor_class).two_copies)
+        product.stationary_by_lanes(
+            grouped=numerics.tensor_class(product.stationary.tensor_class).two_copies
+        )
         for product in PRODUCTS.values()
     }
     sides = {"east": cols, "north": rows}

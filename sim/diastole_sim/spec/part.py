@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import AXES, Operation, Tensor
-from diastole_sim.spec.require import require_choice, require_int, shown, whole_number
+from diastole_sim.spec.require import excerpt, require_choice, require_int, whole_number
 
-MOST_PARTS = 4096
+MAX_PARTS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class ProductPart:
 
     def __post_init__(self) -> None:
         require_choice("axis", self.axis, AXES)
-        require_int("count", self.count, 1, MOST_PARTS)
+        require_int("count", self.count, 1, MAX_PARTS)
         require_int("index", self.index, 0, self.count - 1)
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class ProductPart:
         words = [word.strip() for word in text.split(",")]
         numbers = [whole_number(word) for word in words[1:]]
         if len(words) != 3 or None in numbers:
-            raise ValueError(f"a part is AXIS,INDEX,COUNT as in m,0,4, not {shown(text)}")
+            raise ValueError(f"a part must be AXIS,INDEX,COUNT, such as m,0,4, not {excerpt(text)}")
         index, count = numbers
         assert index is not None
         assert count is not None
@@ -52,8 +52,8 @@ class ProductPart:
         units = -(-size // unit)
         if units < self.count:
             raise ValueError(
-                f"{self.axis.upper()} = {size} can be cut into {units} at most, as {unit} elements "
-                f"stay together, not into {self.count}"
+                f"COUNT must be at most {units} for {self.axis.upper()} = {size}, not "
+                f"{self.count}: {unit} elements stay together"
             )
         least, longer = divmod(units, self.count)
         first = self.index * least + min(self.index, longer)
@@ -72,8 +72,9 @@ def require_free(part: ProductPart, operation: Operation) -> None:
     free = free_axes(operation)
     if part.axis not in free:
         raise ValueError(
-            f"{operation.name} sums over {part.axis.upper()}, so its parts would have to be added; "
-            f"it may be parted along {' or '.join(axis.upper() for axis in free)}"
+            f"{operation.name} sums over {part.axis.upper()}, and parts of a sum would "
+            f"have to be added; cut {operation.name} along "
+            f"{' or '.join(axis.upper() for axis in free)}"
         )
 
 
@@ -82,7 +83,7 @@ def unit_of(axis: str, operands: Iterable[Tensor], numerics: Numerics) -> int:
     operand along the axis. Lengths of blocks and groups are powers of two."""
     lengths = [numerics.block]
     for tensor in operands:
-        chosen = numerics.tensor_class(tensor.tensor_class)
-        if axis in tensor.axes and chosen.two_copies:
-            lengths.append(chosen.grouping.size)
+        storage = numerics.tensor_class(tensor.tensor_class)
+        if axis in tensor.axes and storage.two_copies:
+            lengths.append(storage.grouping.size)
     return max(lengths)

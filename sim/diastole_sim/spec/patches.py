@@ -11,7 +11,7 @@ from typing import Any
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.require import require_int
 
-MOST_TILE_BLOCKS = 2**16
+MAX_TILE_BLOCKS = 2**16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,12 +27,12 @@ class PatchLimits:
     kept_rows: int
 
     def __post_init__(self) -> None:
-        require_int("kept_rows", self.kept_rows, 1, MOST_TILE_BLOCKS)
+        require_int("kept_rows", self.kept_rows, 1, MAX_TILE_BLOCKS)
         for name, sides in zip(CLASS_NAMES, self.tiles, strict=True):
             for side in sides:
-                require_int(f"tile blocks of class {name}", side, 1, MOST_TILE_BLOCKS)
+                require_int(f"tile blocks of class {name}", side, 1, MAX_TILE_BLOCKS)
 
-    def takes(
+    def accepts(
         self,
         tensor_class: int,
         blocks: tuple[int, int],
@@ -64,7 +64,7 @@ class PatchLimits:
         return {"tiles": [list(sides) for sides in self.tiles], "kept_rows": self.kept_rows}
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> "PatchLimits":
+    def from_dict(cls, values: Mapping[str, Any]) -> "PatchLimits":
         """Return the limits written by :meth:`to_dict`."""
-        x, w, dy = ((rows, cols) for rows, cols in given["tiles"])
-        return cls(tiles=(x, w, dy), kept_rows=given["kept_rows"])
+        x, w, dy = ((rows, cols) for rows, cols in values["tiles"])
+        return cls(tiles=(x, w, dy), kept_rows=values["kept_rows"])

@@ -47,10 +47,10 @@ def join_planes(planes: Sequence[StoredCopy]) -> StoredCopy:
 def _same(arrays: Sequence[Bytes]) -> Bytes:
     """Return the common elements of all arrays. Where arrays differ, return the element of the last
     array that differs from the first."""
-    first = found = arrays[0]
+    first = common = arrays[0]
     for other in arrays[1:]:
-        found = np.where(other == first, found, other)
-    return found
+        common = np.where(other == first, common, other)
+    return common
 
 
 def _stored(copy: Blocks, codes: NDArray[np.uint16]) -> StoredCopy:

@@ -11,13 +11,13 @@ from diastole_sim.spec.limits import (
 )
 from diastole_sim.spec.micro import (
     CONSTANTS,
-    FAR_TURN,
+    FAR_ROTATION,
     FIELDS,
     FLOOR,
     INPUTS,
     INVERSE,
+    MAX_INSTRUCTIONS,
     MICRO_BITS,
-    MOST_INSTRUCTIONS,
     NO_OUTPUT,
     NO_REGISTER,
     OUTPUTS,
@@ -79,7 +79,7 @@ _INSTRUCTIONS = """\
 write nothing. Bits without a field, and operands that the operation has not, are 0. An instruction
 reads one stream of the panel at most.
 """
-_FAR_TURNS = """\
+_FAR_ROTATIONS = """\
 An instruction that turns rows of register `d` by 8 or more, and writes `d`, does not both read the
 panel and write a stream.
 """
@@ -95,10 +95,10 @@ def program_lines(limits: Limits) -> list[str]:
     """Return a document's lines for one machine. ValueError if the machine has no vector unit."""
     if limits.vector is None:
         raise ValueError("a machine without a vector unit has no programs")
-    chains = _CHAINS.format(most=MOST_INSTRUCTIONS, b=limits.block, registers=REGISTERS)
+    chains = _CHAINS.format(most=MAX_INSTRUCTIONS, b=limits.block, registers=REGISTERS)
     instructions = _INSTRUCTIONS.format(bits=MICRO_BITS, d=NO_REGISTER, o=NO_OUTPUT)
-    if limits.block >= 1 << FAR_TURN:
-        instructions += _FAR_TURNS
+    if limits.block >= 1 << FAR_ROTATION:
+        instructions += _FAR_ROTATIONS
     streams = _STREAMS.format(inputs=INPUTS, outputs=OUTPUTS, bytes=DESCRIPTOR_BYTES)
     return [
         *(*chains.splitlines(), "", *_tables(limits), ""),
@@ -110,18 +110,20 @@ def program_lines(limits: Limits) -> list[str]:
 
 def _tables(limits: Limits) -> list[str]:
     rows: list[tuple[str, ...]] = []
-    for which in vector_tables(choices=limits.has_choices):
-        loaded = limits.entries(Opcode.LOAD, which)
-        stored = limits.entries(Opcode.STORE, which)
+    for vector_table in vector_tables(choices=limits.has_choices):
+        loaded = limits.entries(Opcode.LOAD, vector_table)
+        stored = limits.entries(Opcode.STORE, vector_table)
         about = {
             VectorTable.CONSTANTS: f"K, of {CONSTANTS} floats; {SCALE} and {INVERSE} are the scale "
             f"of the loss and its inverse; a load of {FLOOR} sets its smallest exponent",
             VectorTable.AMAX: _slots(limits),
             VectorTable.PANEL: "what programs keep on the chip, vectors of floats",
-        }.get(which, "")
-        words = str(entry_words(which, limits.block))
-        name = which.name.lower()
-        rows.append((str(int(which)), name, str(loaded), words, "yes" if stored else "no", about))
+        }.get(vector_table, "")
+        words = str(entry_words(vector_table, limits.block))
+        name = vector_table.name.lower()
+        rows.append(
+            (str(int(vector_table)), name, str(loaded), words, "yes" if stored else "no", about)
+        )
     return table("which", "table", "entries", "words of an entry", "stored", "", rows=rows)
 
 
@@ -156,8 +158,8 @@ def _sources() -> list[str]:
 
 
 def _stream_fields(limits: Limits) -> list[str]:
-    kept = (f for f in STREAM_FIELDS if limits.has_choices or f.name not in CHOICE_FIELDS)
-    rows = ((f"{f.low + f.bits - 1}:{f.low}", f.name, f.meaning) for f in kept)
+    selected = (f for f in STREAM_FIELDS if limits.has_choices or f.name not in CHOICE_FIELDS)
+    rows = ((f"{f.low + f.bits - 1}:{f.low}", f.name, f.meaning) for f in selected)
     return table("bits", "field of a stream", "meaning", rows=rows)
 
 

@@ -8,8 +8,8 @@ from diastole_sim.spec.micro import (
     FLOOR,
     INPUTS,
     INVERSE,
+    MAX_INSTRUCTIONS,
     MICRO_BITS,
-    MOST_INSTRUCTIONS,
     NO_OUTPUT,
     NO_REGISTER,
     OUTPUTS,
@@ -54,7 +54,7 @@ def stream_fields(limits: Limits) -> tuple[StreamField, ...]:
 def instruction_names() -> Iterator[Name]:
     """Yield names for the values and the places of an instruction's fields."""
     yield "INSTRUCTION_BYTES", MICRO_BITS // 8, "of an entry of the table of instructions"
-    yield "MOST_INSTRUCTIONS", MOST_INSTRUCTIONS, "of a program"
+    yield "MOST_INSTRUCTIONS", MAX_INSTRUCTIONS, "of a program"
     yield "REGISTERS", REGISTERS, "operands 0 on, each a block"
     for op in MicroOp:
         yield f"MICRO_{op.name}", int(op), "operation" * (op == MicroOp.NOP)

@@ -104,7 +104,7 @@ counts. Three of the causes never hold in a machine without a vector unit. A reg
 WAIT_REGISTERS = {cause: f"wait_{cause}" for cause in WAIT_CAUSES}
 """Names of the registers by cause."""
 
-_OF_CHAINS = (
+_CHAIN_REGISTERS = (
     _register("step", 0xB0, 32, STATE, "the training step that is done"),
     _register("step_end", 0xB4, 32, SETTING, "the step that is done no more"),
     _register("command_first", 0xB8, 32, SETTING, "number of the command that start begins with"),
@@ -188,7 +188,7 @@ REGISTERS = (
     _register(
         "improvement_den", 0xAC, 32, STATUS, "likewise: sum of k2, a quarter of that of 4 k2"
     ),
-    *_OF_CHAINS,
+    *_CHAIN_REGISTERS,
     *(
         _register(
             WAIT_REGISTERS[cause],
@@ -217,7 +217,7 @@ PLANES = ("improvement_num", "improvement_den")
 """Registers of the precision monitor."""
 
 
-VECTOR = tuple(register.name for register in _OF_CHAINS)
+VECTOR = tuple(register.name for register in _CHAIN_REGISTERS)
 """Registers of steps and of the scale of the loss."""
 
 

@@ -2,32 +2,33 @@
 
 import re
 from collections.abc import Sequence
+from enum import Enum
 from math import inf, isfinite
 from typing import TypeVar
 
 T = TypeVar("T")
-MOST_DIGITS = 40
+MAX_DIGITS = 40
 """Digits of the longest accepted number. Python itself refuses some thousands of digits, with an
 error text of its own."""
 _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-MOST_SHOWN = 60
+MAX_TEXT = 60
 """Most characters of a refused value in a message."""
 
 
-def shown(value: object) -> str:
+def excerpt(value: object) -> str:
     """Return the text of a value in a message: on one line, and not too long."""
     try:
         text = value if isinstance(value, str) else repr(value)
     except ValueError:  # Python does not write integers of more than 4300 digits
         text = "a huge integer"
-    return text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 3] + "..."
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."
 
 
 def whole_number(text: str) -> int | None:
     """Return the number in a text of digits 0 to 9. None for any different text, and for more
-    digits than :data:`MOST_DIGITS`."""
+    digits than :data:`MAX_DIGITS`."""
     whole = text.isascii() and text.isdecimal()
-    return int(text) if whole and len(text) <= MOST_DIGITS else None
+    return int(text) if whole and len(text) <= MAX_DIGITS else None
 
 
 def signed_number(text: str) -> int | None:
@@ -52,7 +53,8 @@ def require_int(name: str, value: object, low: int, high: int) -> int:
     """
     if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
         return value
-    raise ValueError(f"{name} must be an integer in {low}..{high}, not {_quoted(value)}")
+    accepted = f"an integer in {low}..{high}" if low < high else str(low)
+    raise ValueError(f"{name} must be {accepted}, not {_quoted(value)}")
 
 
 def require_choice(name: str, value: T, choices: Sequence[T]) -> T:
@@ -60,9 +62,17 @@ def require_choice(name: str, value: T, choices: Sequence[T]) -> T:
     otherwise."""
     if any(type(value) is type(choice) and value == choice for choice in choices):
         return value
-    accepted = ", ".join(str(choice) for choice in choices)
-    raise ValueError(f"{name} must be one of {accepted}, not {_quoted(value)}")
+    accepted = ", ".join(_choice(choice) for choice in choices)
+    one_of = "one of " if len(choices) > 1 else ""
+    raise ValueError(f"{name} must be {one_of}{accepted}, not {_quoted(value)}")
+
+
+def _choice(value: object) -> str:
+    """Return the text of an accepted value; of a member of an enumeration, the name."""
+    return value.name.lower() if isinstance(value, Enum) else str(value)
 
 
 def _quoted(value: object) -> str:
-    return shown(repr(value) if isinstance(value, str) else value)
+    if isinstance(value, Enum):
+        return _choice(value)
+    return excerpt(repr(value) if isinstance(value, str) else value)

@@ -45,39 +45,41 @@ DEFAULT_RANDOM_BITS = 8
 KINDS = tuple(RANDOM_BITS)
 ROW_KINDS = ("lfsr", "lfsr3")
 """Kinds whose draws are states of a register that starts anew in every row."""
-MAX_RANDOM_BITS = max(most for _, most in RANDOM_BITS.values())
+MAX_RANDOM_BITS = max(maximum for _, maximum in RANDOM_BITS.values())
 SHIFT_LIMIT = MAX_MAGNITUDE_BITS + MAX_RANDOM_BITS + 2
 """Shift from which on nu < 2^-26 and no rule increments. Larger shifts are clamped to this
 shift."""
 
 
-def _nearest(kept: Integers, part: Integers, rest: Mask, draw: Integers, bits: int) -> Integers:
+def _nearest(
+    truncated: Integers, part: Integers, rest: Mask, draw: Integers, bits: int
+) -> Integers:
     """Round to nearest, ties to even, without a draw."""
     half = 1 << bits
-    return kept + ((part > half) | ((part == half) & (rest | (kept & 1 == 1))))
+    return truncated + ((part > half) | ((part == half) & (rest | (truncated & 1 == 1))))
 
 
 def _stochastic_a(
-    kept: Integers, part: Integers, rest: Mask, draw: Integers, bits: int
+    truncated: Integers, part: Integers, rest: Mask, draw: Integers, bits: int
 ) -> Integers:
     """Add the draw below the kept part and truncate; too low by up to 2^-bits in the mean."""
-    return kept + (((part >> 1) + draw) >> bits)
+    return truncated + (((part >> 1) + draw) >> bits)
 
 
 def _stochastic_b(
-    kept: Integers, part: Integers, rest: Mask, draw: Integers, bits: int
+    truncated: Integers, part: Integers, rest: Mask, draw: Integers, bits: int
 ) -> Integers:
     """Add the draw and a constant half below the draw's last bit, and truncate."""
-    return kept + ((part + 2 * draw + 1) >> (bits + 1))
+    return truncated + ((part + 2 * draw + 1) >> (bits + 1))
 
 
 def _stochastic_c(
-    kept: Integers, part: Integers, rest: Mask, draw: Integers, bits: int
+    truncated: Integers, part: Integers, rest: Mask, draw: Integers, bits: int
 ) -> Integers:
     """Round the dropped part to ``bits`` bits, to nearest even, then continue as rule A."""
     whole = part >> 1
     whole += part & 1 & (rest | whole)
-    return kept + ((whole + draw) >> bits)
+    return truncated + ((whole + draw) >> bits)
 
 
 RULES: dict[str, Callable[[Integers, Integers, Mask, Integers, int], Integers]] = {
@@ -93,8 +95,8 @@ bits."""
 def default_random_bits(kind: str) -> int:
     """Return the default bits of a draw of a kind: 8, or the nearest accepted number."""
     require_choice("rounding_kind", kind, KINDS)
-    fewest, most = RANDOM_BITS[kind]
-    return min(max(DEFAULT_RANDOM_BITS, fewest), most)
+    minimum, maximum = RANDOM_BITS[kind]
+    return min(max(DEFAULT_RANDOM_BITS, minimum), maximum)
 
 
 def is_stochastic(rule: str) -> bool:
@@ -113,19 +115,19 @@ def round_magnitude(
     """
     require_choice("rounding", rule, tuple(RULES))
     require_int("bits", bits, 1, MAX_RANDOM_BITS)
-    magnitude, shift, draw = (np.asarray(given) for given in (magnitude, shift, draw))
+    magnitude, shift, draw = (np.asarray(operand) for operand in (magnitude, shift, draw))
     if rule == "nearest":
         return _to_nearest(magnitude, shift)
     shift = np.minimum(shift, SHIFT_LIMIT)
-    kept = magnitude >> shift
-    dropped = magnitude - (kept << shift)
+    truncated = magnitude >> shift
+    dropped = magnitude - (truncated << shift)
     if shift.size and shift.min() > bits:  # 32 bits are enough, unless an argument has more
         shift = shift - (bits + 1)
         part = dropped >> shift
-        return RULES[rule](kept, part, part << shift != dropped, draw, bits)
+        return RULES[rule](truncated, part, part << shift != dropped, draw, bits)
     dropped = dropped.astype(np.int64) << (bits + 1)
     part = dropped >> shift
-    return RULES[rule](kept, part, part << shift != dropped, draw, bits)
+    return RULES[rule](truncated, part, part << shift != dropped, draw, bits)
 
 
 def _to_nearest(magnitude: Integers, shift: Integers) -> Integers:
@@ -151,6 +153,6 @@ def round_quotient(
     require_choice("rounding", rule, tuple(RULES))
     require_int("bits", bits, 1, MAX_RANDOM_BITS)
     divisor = np.asarray(divisor, dtype=np.int64)
-    kept, dropped = np.divmod(np.asarray(numerator, dtype=np.int64), divisor)
+    truncated, dropped = np.divmod(np.asarray(numerator, dtype=np.int64), divisor)
     part, rest = np.divmod(dropped << (bits + 1), divisor)
-    return RULES[rule](kept, part, rest != 0, np.asarray(draw, dtype=np.int64), bits)
+    return RULES[rule](truncated, part, rest != 0, np.asarray(draw, dtype=np.int64), bits)

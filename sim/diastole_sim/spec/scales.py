@@ -51,48 +51,48 @@ def significands_of(amax: Integers) -> Integers:
     return amax & (hidden - 1) | hidden
 
 
-def group_exponents(amax: Integers, chosen: TensorClass) -> Integers:
+def group_exponents(amax: Integers, storage: TensorClass) -> Integers:
     """Return e by the class's scale rule; meaningless where amax is 0."""
-    kind, s = chosen.format, significands_of(amax)
+    kind, s = storage.format, significands_of(amax)
     dropped = BINARY32_SIGNIFICAND_BITS - kind.precision
-    if chosen.scale == "fixed":  # the scale is 1, and bf16 has the exponents of binary32
+    if storage.scale == "fixed":  # the scale is 1, and bf16 has the exponents of binary32
         return np.full_like(amax, MAX_EXPONENT)
     raised = {
         "floor": np.zeros(s.shape, dtype=np.bool_),
         "even": s >= (1 << BINARY32_SIGNIFICAND_BITS) - (1 << (dropped - 1)),
         "ceil": s > 1 << (BINARY32_SIGNIFICAND_BITS - 1),
         "rceil": s > kind.max_significand << dropped,
-    }[chosen.scale]
+    }[storage.scale]
     return np.minimum(exponents_of(amax) + raised, MAX_EXPONENT)
 
 
-def two_level_exponent(amax: Integers, chosen: TensorClass) -> Integers:
+def two_level_exponent(amax: Integers, storage: TensorClass) -> Integers:
     """Return T of NVFP4: the smallest T with amax <= 2688 * 2^T, or, by the rule ``four-over-six``,
     with amax <= 1536 * 2^T. T is at most the largest value in a command. Meaningless where amax is
     0."""
     largest, exponent = TWO_LEVEL_LARGEST, TWO_LEVEL_EXPONENT
-    if chosen.scale == FOUR_OVER_SIX:
+    if storage.scale == FOUR_OVER_SIX:
         largest, exponent = FOUR_OVER_SIX_LARGEST, FOUR_OVER_SIX_EXPONENT
     lowest = BINARY32_SIGNIFICAND_BITS - largest.bit_length()
     above = significands_of(amax) > largest << lowest
-    return np.minimum(exponents_of(amax) - exponent + above, chosen.format.tensor_exponents[1])
+    return np.minimum(exponents_of(amax) - exponent + above, storage.format.tensor_exponents[1])
 
 
-def amax_exponent(amax: int, chosen: TensorClass) -> int:
+def amax_exponent(amax: int, storage: TensorClass) -> int:
     """Return the exponent of a tensor's scale, e or T of NVFP4, from the tensor's ``amax``.
 
     The exponent of the scale 1 is returned if ``amax`` is 0. The class must have a scale per
     tensor.
     """
     if amax == 0:
-        return chosen.format.unit_exponent
+        return storage.format.unit_exponent
     one = np.array([amax], dtype=np.int64)
-    if chosen.format.two_level:
-        return int(two_level_exponent(one, chosen)[0])
-    return int(group_exponents(one, chosen)[0])
+    if storage.format.two_level:
+        return int(two_level_exponent(one, storage)[0])
+    return int(group_exponents(one, storage)[0])
 
 
-def delayed_exponent(maxima: Sequence[int], chosen: TensorClass, margin: int) -> int | None:
+def delayed_exponent(maxima: Sequence[int], storage: TensorClass, margin: int) -> int | None:
     """Return the exponent of a tensor's scale, e or T of NVFP4, from ``maxima``, the tensor's
     largest magnitudes in steps before. None if all maxima are 0.
 
@@ -102,12 +102,12 @@ def delayed_exponent(maxima: Sequence[int], chosen: TensorClass, margin: int) ->
     largest = max(maxima)
     if largest == 0:
         return None
-    most = chosen.format.tensor_exponents[1] if chosen.format.two_level else MAX_EXPONENT
-    return min(amax_exponent(largest, chosen) + margin, most)
+    limit = storage.format.tensor_exponents[1] if storage.format.two_level else MAX_EXPONENT
+    return min(amax_exponent(largest, storage) + margin, limit)
 
 
 def scale_codes(
-    amax: Integers, exponent: int | Integers, chosen: TensorClass, largest: int = 6
+    amax: Integers, exponent: int | Integers, storage: TensorClass, largest: int = 6
 ) -> Integers:
     """Return E4M3 of amax / (6 * 2^T), to nearest (ties to even) or ``up``, at most 448; 0 for 0.
     With ``largest`` = 4 return E4M3 of amax / (4 * 2^T).
@@ -121,14 +121,14 @@ def scale_codes(
     divisor, shift = (np.int64(3), 18) if largest == 6 else (np.int64(1), 19)
     binade = exponents_of(amax) - 3 - exponent + upper
     lowest = 1 - SCALE_FORMAT.bias
-    kept = np.maximum(binade, lowest)
-    divisor = divisor << np.minimum(shift + upper + kept - binade, MAX_QUOTIENT_SHIFT)
+    clipped = np.maximum(binade, lowest)
+    divisor = divisor << np.minimum(shift + upper + clipped - binade, MAX_QUOTIENT_SHIFT)
     whole, rest = np.divmod(s, divisor)
-    if chosen.scale == "up":
+    if storage.scale == "up":
         whole += rest > 0
     else:
         whole += (2 * rest > divisor) | ((2 * rest == divisor) & (whole & 1 == 1))
-    code = ((kept - lowest) << SIGNIFICAND_FRACTION) + whole
+    code = ((clipped - lowest) << SIGNIFICAND_FRACTION) + whole
     return np.where(amax == 0, 0, np.minimum(code, SCALE_FORMAT.max_code))
 
 

@@ -34,7 +34,7 @@ CRC_RESIDUE = 0xDEBB20E3
 """Content of the register after a frame with its FCS."""
 WORD_BYTES = 4
 HEAD_WORDS = 2
-MOST_WORDS = 255
+MAX_WORDS = 255
 """Most words of data in a frame."""
 LINK_MAGIC = int.from_bytes(b"DLNK", "little")
 LINK_VERSION = 0x0001_0000
@@ -42,7 +42,7 @@ LINK_VERSION = 0x0001_0000
 SEQUENCES = 1 << 16
 
 
-class Ask(IntEnum):
+class LinkOperation(IntEnum):
     """Operations of a request. All remaining numbers are refused.
 
     ``IDENTIFY`` reads words of :data:`IDENTITY` from word ``address`` / 4 on, with zeros behind the
@@ -57,7 +57,7 @@ class Ask(IntEnum):
     WRITE_MEMORY = 4
 
 
-WRITES = (Ask.WRITE_REGISTERS, Ask.WRITE_MEMORY)
+WRITES = (LinkOperation.WRITE_REGISTERS, LinkOperation.WRITE_MEMORY)
 IDENTITY = ("magic", "version", "memory_base", "memory_bytes", "clock_hz")
 """Words of an identification: :data:`LINK_MAGIC`, :data:`LINK_VERSION`, the address of the
 machine's memory, the size of the memory, and the frequency of the machine's clock."""
@@ -81,7 +81,7 @@ class Frame:
     ValueError for a frame without an encoding.
     """
 
-    ask: int
+    operation: int
     sequence: int
     address: int
     words: int
@@ -90,15 +90,15 @@ class Frame:
     answer: bool = False
 
     def __post_init__(self) -> None:
-        require_int("ask", self.ask, 0, 15)
+        require_int("operation", self.operation, 0, 15)
         require_int("status", self.status, 0, 7)
         require_int("sequence", self.sequence, 0, SEQUENCES - 1)
         require_int("address", self.address, 0, 2**32 - 1)
-        require_int("words", self.words, 0, MOST_WORDS)
+        require_int("words", self.words, 0, MAX_WORDS)
 
     def encode(self) -> bytes:
         """Return the octets, without flags and FCS."""
-        head = self.ask | self.status << 4 | self.answer << 7 | self.words << 8
+        head = self.operation | self.status << 4 | self.answer << 7 | self.words << 8
         every = (head | self.sequence << 16, self.address, *self.data)
         return b"".join(word.to_bytes(WORD_BYTES, "little") for word in every)
 
@@ -107,13 +107,16 @@ class Frame:
         """Return the frame in some octets. ValueError if the octets are no whole number of words,
         or shorter than a head."""
         if len(octets) % WORD_BYTES or len(octets) < HEAD_WORDS * WORD_BYTES:
-            raise ValueError(f"a frame has whole words, at least {HEAD_WORDS}: {len(octets)} bytes")
+            raise ValueError(
+                f"a frame must have whole words of 4 bytes, at least {HEAD_WORDS} words, not "
+                f"{len(octets)} bytes"
+            )
         head, address, *data = (
             int.from_bytes(octets[k : k + WORD_BYTES], "little")
             for k in range(0, len(octets), WORD_BYTES)
         )
         return cls(
-            ask=head & 15,
+            operation=head & 15,
             status=head >> 4 & 7,
             answer=bool(head >> 7 & 1),
             words=head >> 8 & 0xFF,
@@ -129,7 +132,7 @@ class Frame:
     @property
     def complete(self) -> bool:
         """True if a request has its full number of words of data."""
-        return len(self.data) == (self.words if self.ask in WRITES else 0)
+        return len(self.data) == (self.words if self.operation in WRITES else 0)
 
 
 def on_line(octets: bytes) -> bytes:
@@ -148,23 +151,23 @@ class FrameReader:
     frames, without empty pieces."""
 
     damaged: int = 0
-    _kept: bytearray = field(default_factory=bytearray)
+    _buffer: bytearray = field(default_factory=bytearray)
 
     def feed(self, octets: bytes) -> list[bytes]:
         """Return the frames that end in some octets, without FCS."""
-        found: list[bytes] = []
+        frames: list[bytes] = []
         for octet in octets:
             if octet != FLAG:
-                self._kept.append(octet)
+                self._buffer.append(octet)
                 continue
-            if self._kept:
-                whole = _unescaped(bytes(self._kept))
+            if self._buffer:
+                whole = _unescaped(bytes(self._buffer))
                 if len(whole) > 4 and zlib.crc32(whole[:-4]).to_bytes(4, "little") == whole[-4:]:
-                    found.append(whole[:-4])
+                    frames.append(whole[:-4])
                 else:
                     self.damaged += 1
-            self._kept.clear()
-        return found
+            self._buffer.clear()
+        return frames
 
 
 def _unescaped(octets: bytes) -> bytes:

@@ -279,57 +279,57 @@ def stream_problems(
 
 
 def _faults(
-    it: Descriptor,
+    stream: Descriptor,
     walk: Walk,
     limits: StreamLimits,
     output: bool,
     of_product: bool,
     index_list: Descriptor | None,
 ) -> Iterator[str]:
-    if it.kind not in (OUTPUT_KINDS if output else INPUT_KINDS):
-        yield f"a stream of kind {it.kind} is no {'output' if output else 'input'}"
+    if stream.kind not in (OUTPUT_KINDS if output else INPUT_KINDS):
+        yield f"a stream of kind {stream.kind} cannot be an {'output' if output else 'input'}"
         return
-    kind = Kind(it.kind)
+    kind = Kind(stream.kind)
     if kind == Kind.PRODUCT and not of_product:
-        yield "a chain without a product has no product"
-    yield from _unused(it, kind, output)
+        yield "only a chain of a product can read a product"
+    yield from _unused_fields(stream, kind, output)
     if kind == Kind.PANEL:
-        yield from _faults_of_panel(it, walk, limits, output)
-    if kind == Kind.CONSTANT and it.address >= limits.constants:
-        yield f"there is no constant {it.address}"
+        yield from _panel_faults(stream, walk, limits, output)
+    if kind == Kind.CONSTANT and stream.address >= limits.constants:
+        yield f"there is no constant {stream.address}"
     if kind in OFFSET_KINDS:
-        lengths = {"address": it.address, "offset": it.offset}
-        lengths |= {"pitch": it.pitch} if kind in ROWS else {}
+        lengths = {"address": stream.address, "offset": stream.offset}
+        lengths |= {"pitch": stream.pitch} if kind in ROWS else {}
         for name, value in lengths.items():
             if value % limits.beat_bytes:
-                yield f"its {name}, {value}, is no multiple of a beat, {limits.beat_bytes} bytes"
-    yield from _faults_of_order(it, kind, walk, output, of_product)
+                yield f"{name} must be a multiple of a beat, {limits.beat_bytes} bytes, not {value}"
+    yield from _order_faults(stream, kind, walk, output, of_product)
     if kind in GATHERED:
-        yield from _faults_of_list(it, walk, limits, index_list)
+        yield from _list_faults(stream, walk, limits, index_list)
     if kind == Kind.IMAGE:
-        if it.tensor_class > 2:
-            yield f"there is no class {it.tensor_class}"
-        if it.aux > limits.scale_slots:
-            yield f"there is no scale slot {it.aux - 1}"
-        if it.by_slot or it.decides:
-            if not (*limits.choices, False)[it.tensor_class]:
-                yield "the machine decides no widths of its class"
-            if not it.aux:
-                yield "there is no slot that says its width"
+        if stream.tensor_class > 2:
+            yield f"there is no class {stream.tensor_class}"
+        if stream.aux > limits.scale_slots:
+            yield f"there is no scale slot {stream.aux - 1}"
+        if stream.by_slot or stream.decides:
+            if not (*limits.choices, False)[stream.tensor_class]:
+                yield "the machine chooses no widths for the class of the image"
+            if not stream.aux:
+                yield "no slot gives the width of the image"
 
 
-def _faults_of_list(
-    it: Descriptor, walk: Walk, limits: StreamLimits, index_list: Descriptor | None
+def _list_faults(
+    stream: Descriptor, walk: Walk, limits: StreamLimits, index_list: Descriptor | None
 ) -> Iterator[str]:
     """Yield the broken rules of the stream with the list of gathered rows."""
-    if it.aux >= SLOTS or index_list is None or index_list.kind != Kind.LABELS:
-        yield "its list of rows is no stream of labels"
+    if stream.aux >= SLOTS or index_list is None or index_list.kind != Kind.LABELS:
+        yield "the list of gathered rows is not a stream of labels"
     else:
         for text in _faults(index_list, walk, limits, False, False, None):
-            yield f"its list of rows: {text}"
+            yield f"the list of gathered rows: {text}"
 
 
-def _unused(it: Descriptor, kind: Kind, output: bool) -> Iterator[str]:
+def _unused_fields(stream: Descriptor, kind: Kind, output: bool) -> Iterator[str]:
     """Yield the fields that are not 0 and have no meaning for the kind."""
     used = {
         "address": kind != Kind.PRODUCT,
@@ -339,38 +339,40 @@ def _unused(it: Descriptor, kind: Kind, output: bool) -> Iterator[str]:
         "aux": kind in (Kind.IMAGE, Kind.PANEL, *GATHERED),
         "by_slot": kind == Kind.IMAGE,
         "decides": kind == Kind.IMAGE,
-        "pitch": kind in ROWS or kind == Kind.IMAGE or (kind == Kind.PANEL and it.aux == 0),
-        "offset": kind == Kind.IMAGE or it.per_step == 1,
+        "pitch": kind in ROWS or kind == Kind.IMAGE or (kind == Kind.PANEL and stream.aux == 0),
+        "offset": kind == Kind.IMAGE or stream.per_step == 1,
         "rest": False,
     }
     for name, is_used in used.items():
-        if getattr(it, name) and not is_used:
-            yield f"{name} means nothing in a stream of kind {kind.name.lower()}, and is not 0"
+        if getattr(stream, name) and not is_used:
+            yield f"{name} has no meaning in a stream of kind {kind.name.lower()}, and must be 0"
 
 
-def _faults_of_panel(
-    it: Descriptor, walk: Walk, limits: StreamLimits, output: bool
+def _panel_faults(
+    stream: Descriptor, walk: Walk, limits: StreamLimits, output: bool
 ) -> Iterator[str]:
-    if it.aux not in tuple(PanelOrder) or (output and it.aux == PanelOrder.BLOCK_COLUMN_ZERO_FIRST):
-        yield f"aux {it.aux} says nothing of which vectors"
-    elif panel_vectors(it, walk) > limits.panel_vectors:
+    if stream.aux not in tuple(PanelOrder) or (
+        output and stream.aux == PanelOrder.BLOCK_COLUMN_ZERO_FIRST
+    ):
+        yield f"aux {stream.aux} is not an order of vectors of the panel"
+    elif panel_vectors(stream, walk) > limits.panel_vectors:
         yield (
-            f"it needs {panel_vectors(it, walk)} vectors of the panel, which has "
-            f"{limits.panel_vectors}"
+            f"the stream needs {panel_vectors(stream, walk)} vectors of the panel, but the "
+            f"panel has {limits.panel_vectors}"
         )
 
 
-def _faults_of_order(
-    it: Descriptor, kind: Kind, walk: Walk, output: bool, of_product: bool
+def _order_faults(
+    stream: Descriptor, kind: Kind, walk: Walk, output: bool, of_product: bool
 ) -> Iterator[str]:
     """Yield the broken rules about the order of blocks."""
     if not output:
         return
     if kind == Kind.COLUMN and (of_product or not walk.by_columns):
-        yield "a vector of columns is written by a walk by columns"
+        yield "a vector of columns must be written by a walk by columns"
     if kind == Kind.ROW and walk.by_columns:
-        yield "a vector of rows is written by a walk by rows"
+        yield "a vector of rows must be written by a walk by rows"
     if kind == Kind.IMAGE and walk.by_columns:
-        yield "an image is written by a walk by rows"
+        yield "an image must be written by a walk by rows"
     if kind == Kind.MASK and walk.by_columns and walk.block**2 % 8:
-        yield "a mask whose blocks are no whole bytes is written by a walk by rows"
+        yield "a mask with blocks of a fraction of a byte must be written by a walk by rows"

@@ -7,13 +7,13 @@ from dataclasses import replace
 from diastole_sim.spec.reference import Described, locked
 from diastole_sim.spec.registers import CONSTANT, SPECIAL, STATUS, Bit, Register
 
-_OF_ACCESS = {
+_ACCESS = {
     "r": "sw = r; hw = w;",
     "rw": "sw = rw; hw = r;",
     "w": "sw = w; hw = r; singlepulse;",
     "w1c": "sw = rw; hw = w; onwrite = woclr; hwset;",
 }
-_OF_KIND = {CONSTANT: "sw = r; hw = na;", STATUS: "sw = r; hw = w;"}
+_KIND = {CONSTANT: "sw = r; hw = na;", STATUS: "sw = r; hw = w;"}
 WORD_BITS = 32
 
 
@@ -61,14 +61,14 @@ def _register(register: Register, reset: int) -> Iterator[str]:
     yield from map(_bit, register.layout)
     lowest = min((bit.low for bit in register.layout), default=register.bits)
     if register.kind != SPECIAL:
-        access = _OF_KIND.get(register.kind, "sw = rw; hw = rw;")
+        access = _KIND.get(register.kind, "sw = rw; hw = rw;")
         yield f"    field {{ {access} }} value[{lowest - 1}:0] = 0x{reset & ~(-1 << lowest):X};"
     yield f"  }} {register.name} @ 0x{register.offset:X};"
 
 
 def _bit(bit: Bit) -> str:
     about = f'desc = "{_quoted(bit.meaning)}";'
-    return f"    field {{ {_OF_ACCESS[bit.access]} {about} }} {bit.name}[{bit.low}:{bit.low}] = 0;"
+    return f"    field {{ {_ACCESS[bit.access]} {about} }} {bit.name}[{bit.low}:{bit.low}] = 0;"
 
 
 def _quoted(text: str) -> str:

@@ -23,7 +23,7 @@ RECORD = "record.json"
 LIMIT = 64
 MAKING = "making-"
 
-_held: dict[Path, int] = {}
+_locks: dict[Path, int] = {}
 """Descriptors of locked files. The process shares the locks until the end of the process."""
 _holding = threading.Lock()
 
@@ -69,19 +69,19 @@ class Cache:
         if damage(entry) is not None:
             with _locked(self.folder / f"{key}.lock") as free:
                 assert free
-                found = damage(entry)  # a process that had the lock may have mended the entry
-                if found is not None:
-                    self._make(key, found, make)
+                problem = damage(entry)  # a process that had the lock may have mended the entry
+                if problem is not None:
+                    self._make(key, problem, make)
         with contextlib.suppress(OSError):  # damaged in the meantime, and being mended
             os.utime(entry / RECORD)
         return entry
 
-    def _make(self, key: str, found: str, make: Callable[[Path], object]) -> None:
+    def _make(self, key: str, damage_text: str, make: Callable[[Path], object]) -> None:
         self._collect()
         entry, new = self.folder / key, self.folder / f"{MAKING}{key}"
         shutil.rmtree(new, ignore_errors=True)  # left by a killed process
         if entry.exists():
-            self.say(f"{entry} is damaged ({found}); it is made again")
+            self.say(f"{entry} is damaged ({damage_text}) and is generated again")
             _remove(entry, new)
         new.mkdir()
         try:
@@ -126,8 +126,8 @@ class Cache:
         return True
 
     def _entries(self) -> list[Path]:
-        found = self.folder.glob(f"*/{RECORD}")
-        return [path.parent for path in found if not path.parent.name.startswith(MAKING)]
+        records = self.folder.glob(f"*/{RECORD}")
+        return [path.parent for path in records if not path.parent.name.startswith(MAKING)]
 
     @property
     def usage(self) -> tuple[int, int]:
@@ -189,14 +189,14 @@ def _remove(entry: Path, aside: Path) -> None:
 def _hold(path: Path) -> None:
     """Share the lock of a file from now until the process ends."""
     with _holding:
-        held = _held.get(path)
-        if held is not None and _is_at(held, path):
+        lock = _locks.get(path)
+        if lock is not None and _is_at(lock, path):
             return
         shared = _lock(path, fcntl.LOCK_SH)
         assert shared is not None
-        if held is not None:
-            os.close(held)
-        _held[path] = shared
+        if lock is not None:
+            os.close(lock)
+        _locks[path] = shared
 
 
 @contextlib.contextmanager

@@ -64,11 +64,15 @@ class Programs:
         ``options``: options of :class:`subprocess.Popen`, besides the pipes. InterruptedError after
         :meth:`end`.
         """
-        given = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        defaults = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+        }
         with self._lock:
             if self._ended:
                 raise InterruptedError("ended")
-            context = started(words, **given | options)
+            context = started(words, **defaults | options)
             program = context.__enter__()
             self._running.add(program)
         try:

@@ -20,7 +20,7 @@ Numbers = NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attended:
+class AttentionState:
     """Values of the forward pass for the backward pass: queries, keys and values (..., places,
     channels), and the weights of the values (..., places, places), where each row has the sum 1."""
 
@@ -67,7 +67,7 @@ def join_heads(*parts: Numbers) -> Numbers:
     return joined.reshape(sequences * places, len(parts) * heads * channels)
 
 
-def attend(q: Numbers, k: Numbers, v: Numbers) -> tuple[Numbers, Attended]:
+def attend(q: Numbers, k: Numbers, v: Numbers) -> tuple[Numbers, AttentionState]:
     """Return softmax(q k^T / sqrt(channels)) v, where a place attends to itself and to earlier
     places, and the values for the backward pass."""
     places = q.shape[-2]
@@ -76,10 +76,10 @@ def attend(q: Numbers, k: Numbers, v: Numbers) -> tuple[Numbers, Attended]:
     scores = np.where(seen, scores, -np.inf).astype(q.dtype)
     powers = host.exp(scores - scores.max(axis=-1, keepdims=True))
     weights: Numbers = powers / sum_last(powers)[..., None]
-    return contract(weights, v), Attended(q=q, k=k, v=v, weights=weights)
+    return contract(weights, v), AttentionState(q=q, k=k, v=v, weights=weights)
 
 
-def attend_gradients(passed: Attended, dy: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+def attend_gradients(passed: AttentionState, dy: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     """Return the gradients by queries, keys and values, from the gradient by the result of
     :func:`attend`."""
     weights = passed.weights

@@ -48,12 +48,12 @@ class FloatDevice(Products[FloatTensor]):
     total_cycles: int | None = None
     """Cycles, None since the device has no clock."""
 
-    def _convert(self, array: Floats, asked: Conversion) -> FloatTensor:
+    def _convert(self, array: Floats, request: Conversion) -> FloatTensor:
         """Keep the tensor. Nothing is rounded or scaled, so further arguments of the conversion do
         not matter."""
-        return FloatTensor(array=array, tensor_class=asked.tensor_class)
+        return FloatTensor(array=array, tensor_class=request.tensor_class)
 
-    def _own(self, operand: object) -> FloatTensor | None:
+    def _device_tensor(self, operand: object) -> FloatTensor | None:
         return operand if isinstance(operand, FloatTensor) else None
 
     def _multiply(
@@ -72,7 +72,8 @@ class FloatDevice(Products[FloatTensor]):
             op=operation.name,
             values={
                 each.result.name: product(
-                    along(each.streamed, each.result.rows), along(each.held, each.contraction)
+                    along(each.streaming, each.result.rows),
+                    along(each.stationary, each.contraction),
                 )
                 for each in operation.products
             },

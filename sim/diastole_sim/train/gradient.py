@@ -30,11 +30,11 @@ def require_gradient(kind: str) -> str:
 
 def round_gradient(values: Floats, kind: str, *, seed: int, tag: int, step: int) -> Floats:
     """Return a gradient of weights rounded to a format. ``tag``: tag of the weights' update."""
-    chosen = FORMATS[kind]
-    if chosen is None:
+    format = FORMATS[kind]
+    if format is None:
         return values
     draws = tensor_draws(
         (1, values.size), seed=seed, tag=tag | GRADIENT_TAG, step=step, bits=DRAW_BITS
     )
-    codes = chosen.encode(values.reshape(1, -1), RULE, draws, DRAW_BITS)
-    return chosen.decode(codes).reshape(values.shape)
+    codes = format.encode(values.reshape(1, -1), RULE, draws, DRAW_BITS)
+    return format.decode(codes).reshape(values.shape)

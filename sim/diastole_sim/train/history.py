@@ -46,5 +46,5 @@ def content(values: NDArray[np.generic]) -> str:
     if not values.ndim:
         return f"is {'NaN' if nan else 'Inf'}"
     counted = ((nan, "NaN"), (inf, "Inf"))
-    found = " and ".join(f"{count} {kind}" for count, kind in counted if count)
-    return f"has {found} among {values.size} numbers"
+    summary = " and ".join(f"{count} {kind}" for count, kind in counted if count)
+    return f"has {summary} among {values.size} numbers"

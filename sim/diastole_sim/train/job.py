@@ -173,10 +173,10 @@ def run_task(
 
     ValueError for an unknown task or number of steps.
     """
-    chosen = find_task(task) if isinstance(task, str) else task
-    count = chosen.steps if steps is None else require_int("steps", steps, 1, MAX_STEPS)
+    entry = find_task(task) if isinstance(task, str) else task
+    count = entry.steps if steps is None else require_int("steps", steps, 1, MAX_STEPS)
     require_int("seed", seed, 0, 2**32 - 1)
-    training, held_out = chosen.split(chosen.load(), seed=seed)
+    training, held_out = entry.split(entry.load(), seed=seed)
 
     def train(
         session: Session,
@@ -185,13 +185,13 @@ def run_task(
         scale: HostScale = UNSCALED,
         keeper: StateKeeper | None = None,
     ) -> tuple[Network, History]:
-        network = chosen.network(training, seed=seed, master=master)
+        network = entry.network(training, seed=seed, master=master)
         every = (training, held_out, session, count, seed, report, scale, keeper)
-        return network, _train(chosen, network, *every)
+        return network, _train(entry, network, *every)
 
     widths = None
     if precision is not None:
-        layers = chosen.network(training, seed=seed).depth
+        layers = entry.network(training, seed=seed).depth
         widths = Widths(precision=precision, steps=count, layers=layers)
     # The run on the device, then the float run.
     session = Session(device, reference, widths)
@@ -204,7 +204,7 @@ def run_task(
     _, loss, accuracy = history.held_out[-1]
     available = (session.cycles or 0) * (multipliers or 0)
     return TrainResult(
-        task=chosen.name,
+        task=entry.name,
         backend=backend,
         steps=count,
         seed=seed,
@@ -301,9 +301,9 @@ def _train(
             history.accuracies.append(accuracy)
             _look(history, network, loss, f"step {step}")
             if done % task.evaluate_every == 0 or done == steps:
-                found = network.evaluate(session, held_out, step=step)
-                history.held_out.append((done, *found))
-                history.look_at(HELD_OUT_LOSS, found[0], f"step {step}")
+                metrics = network.evaluate(session, held_out, step=step)
+                history.held_out.append((done, *metrics))
+                history.look_at(HELD_OUT_LOSS, metrics[0], f"step {step}")
             if keeper is not None:
                 keeper.keep(TrainingState.of(done, network, session, history, scale))
             if progress is not None:
@@ -314,6 +314,6 @@ def _train(
 def _look(history: History, network: Network, loss: float, step: str) -> None:
     """Note the results of a step that are not finite, in the order of the step's work."""
     history.look_at(MINIBATCH_LOSS, loss, step)
-    for name, parameters in network.learnt.items():
+    for name, parameters in network.parameters_by_name.items():
         for number, parameter in enumerate(parameters):
             history.look_at(f"{name}[{number}]", parameter.value, step)

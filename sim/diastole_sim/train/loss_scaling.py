@@ -23,29 +23,31 @@ from diastole_sim.golden.loss_scale import LossScale
 from diastole_sim.spec.require import require_int
 from diastole_sim.train.gradient import require_gradient, round_gradient
 
-MOST_STEP = 1_000_000
+MAX_STEP = 1_000_000
 """Last step at which a floor may begin."""
 Floors = tuple[tuple[int, int], ...]
 """Pairs of a step and the smallest exponent from the step on."""
 
 
 def require_floors(floors: Floors, low: int, high: int) -> Floors:
-    """Return ``floors`` if steps and exponents rise, with steps within 0 to :data:`MOST_STEP` and
+    """Return ``floors`` if steps and exponents rise, with steps within 0 to :data:`MAX_STEP` and
     exponents within ``low`` to ``high``. Otherwise ValueError with the number of the step."""
     for step, exponent in floors:
-        require_int("a step of loss_scale_floor", step, 0, MOST_STEP)
+        require_int("a step of loss_scale_floor", step, 0, MAX_STEP)
         require_int(f"the exponent of loss_scale_floor at step {step}", exponent, low, high)
     for (before, lower), (step, exponent) in pairwise(floors):
         if step == before:
-            raise ValueError(f"loss_scale_floor has step {step} twice: say one exponent for it")
+            raise ValueError(
+                f"loss_scale_floor has step {step} twice: give step {step} a single exponent"
+            )
         if step < before:
             raise ValueError(
-                f"loss_scale_floor has step {step} behind step {before}: steps must rise"
+                f"loss_scale_floor has step {step} after step {before}: steps must rise"
             )
         if exponent <= lower:
             raise ValueError(
-                f"loss_scale_floor has exponent {exponent} at step {step}, and {lower} before: "
-                "floors must rise"
+                f"loss_scale_floor has exponent {exponent} at step {step}, and {lower} "
+                "before: exponents must rise"
             )
     return floors
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from diastole_sim.device.interface import TAGS_PER_LAYER, Floats
 from diastole_sim.golden.random import tensor_draws
-from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.operations import OPERAND_BY_CLASS
 from diastole_sim.spec.require import require_choice, require_int
 from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic, round_magnitude
 
@@ -80,9 +80,9 @@ class MasterFormat:
         exponent = np.maximum(field, 1) - BIAS
         binade = np.maximum(exponent, self.lowest)
         shift = FRACTION_BITS - self.fraction_bits + binade - exponent
-        kept = round_magnitude(rule, significand, shift, draws, bits)
+        rounded = round_magnitude(rule, significand, shift, draws, bits)
         # The leading bit of a normal number and a carry of the rounding count up the exponent.
-        code = np.minimum(((binade - self.lowest) << self.fraction_bits) + kept, self.inf)
+        code = np.minimum(((binade - self.lowest) << self.fraction_bits) + rounded, self.inf)
         code |= negative << 15
         code[magnitude > 0xFF << FRACTION_BITS] = self.nan
         return code.astype(np.uint16)
@@ -134,7 +134,9 @@ class Master:
         if self.format is None:
             for name in ("rounding", "bits"):
                 if getattr(self, name) is not None:
-                    raise ValueError(f"master {name} is of {NARROW}: float32 rounds nothing")
+                    raise ValueError(
+                        f"master {name} is an option of {NARROW}: float32 weights are not rounded"
+                    )
             return
         rule = DEFAULT_ROUNDING if self.rounding is None else self.rounding
         require_choice("master rounding", rule, tuple(RULES))
@@ -143,7 +145,9 @@ class Master:
             bits = DRAW_BITS if self.bits is None else self.bits
             object.__setattr__(self, "bits", require_int("master bits", bits, 1, DRAW_BITS))
         elif self.bits is not None:
-            raise ValueError("master bits are of stochastic roundings: nearest draws none")
+            raise ValueError(
+                "master bits is an option of stochastic roundings: nearest draws no random bits"
+            )
 
     @property
     def format(self) -> MasterFormat | None:
@@ -178,7 +182,7 @@ FLOAT32 = Master()
 
 def weight_tag(layer: int) -> int:
     """Return the tag of the random bits for a layer's weights."""
-    return UPDATE_TAG | TAGS_PER_LAYER * layer + OPERAND_OF["w"].number
+    return UPDATE_TAG | TAGS_PER_LAYER * layer + OPERAND_BY_CLASS["w"].number
 
 
 def bias_tag(layer: int) -> int:

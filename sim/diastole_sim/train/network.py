@@ -16,7 +16,7 @@ from diastole_sim.train.draws import initial_weights
 from diastole_sim.train.loss_scaling import UNSCALED, HostScale
 from diastole_sim.train.master import FLOAT32, Master, bias_tag, weight_tag
 from diastole_sim.train.samples import Samples
-from diastole_sim.train.session import Held, Session
+from diastole_sim.train.session import ConvertedOperand, Session
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Network(Protocol):
         ...
 
     @property
-    def learnt(self) -> dict[str, list["Parameter"]]:
+    def parameters_by_name(self) -> dict[str, list["Parameter"]]:
         """Everything that training changes, in lists by name. Change the lists to replace
         parameters."""
         ...
@@ -96,11 +96,11 @@ class Parameter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passed:
+class LayerState:
     """Values of a layer's forward pass for the backward pass: operands and ``z = X W + bias``."""
 
-    x: Held
-    w: Held
+    x: ConvertedOperand
+    w: ConvertedOperand
     z: Floats
 
 
@@ -121,7 +121,7 @@ class Perceptron:
             for layer, (inputs, outputs) in enumerate(pairs)
         ]
         self.biases = [Parameter.at(np.zeros(outputs, np.float32)) for _, outputs in pairs]
-        self._inputs: Held | None = None  # converted inputs of the next step
+        self._inputs: ConvertedOperand | None = None  # converted inputs of the next step
 
     @property
     def depth(self) -> int:
@@ -129,7 +129,7 @@ class Perceptron:
         return len(self.weights)
 
     @property
-    def learnt(self) -> dict[str, list[Parameter]]:
+    def parameters_by_name(self) -> dict[str, list[Parameter]]:
         """Parameters by the name of the attribute."""
         return {"weights": self.weights, "biases": self.biases}
 
@@ -143,24 +143,29 @@ class Perceptron:
         ]
 
     def forward(
-        self, session: Session, inputs: Floats | Held, *, step: int, first_layer: int = 0
-    ) -> list[Passed]:
+        self,
+        session: Session,
+        inputs: Floats | ConvertedOperand,
+        *,
+        step: int,
+        first_layer: int = 0,
+    ) -> list[LayerState]:
         """Run the forward pass of all layers. ``first_layer``: number added to the layers' numbers
         in the tags of random bits.
 
         A layer's weights are converted beside the product of the previous layer. ``inputs`` may be
         converted already.
         """
-        passed: list[Passed] = []
+        passed: list[LayerState] = []
         depth = self.depth
 
-        def weights(index: int, *, beside: bool) -> Held:
+        def weights(index: int, *, beside: bool) -> ConvertedOperand:
             value = self.weights[index].value
             layer = first_layer + index
             return session.convert(value, "w", layer=layer, step=step, beside=beside)
 
-        def activations(values: Floats | Held, layer: int) -> Held:
-            if isinstance(values, Held):
+        def activations(values: Floats | ConvertedOperand, layer: int) -> ConvertedOperand:
+            if isinstance(values, ConvertedOperand):
                 return values
             return session.convert(values, "x", layer=layer, step=step)
 
@@ -170,7 +175,7 @@ class Perceptron:
             x = activations(inputs, layer)
             following = weights(index + 1, beside=True) if index + 1 < depth else None
             y = session.forward(x, w, layer=layer, step=step)
-            passed.append(Passed(x=x, w=w, z=host.add_bias(y, bias.value)))
+            passed.append(LayerState(x=x, w=w, z=host.add_bias(y, bias.value)))
             inputs = host.relu(passed[-1].z)
             if following is not None:
                 w = following
@@ -179,31 +184,31 @@ class Perceptron:
     def gradients(
         self,
         session: Session,
-        passed: list[Passed],
+        passed: list[LayerState],
         dy: Floats,
         *,
         step: int,
-        beside: Callable[[], None] | None = None,
+        before_product: Callable[[], None] | None = None,
     ) -> list[tuple[Floats, Floats]]:
         """Return (dW, dbias) of every layer, from the gradient ``dy`` by the last layer's ``z``.
 
         The operands of the forward pass are used again; only dY is converted. Layer 0 needs no dX.
-        ``beside``: called before the first product, to request a conversion beside the product.
+        ``before_product``: called before the first product, to request a conversion beside it.
         """
-        found: list[tuple[Floats, Floats]] = []
+        gradients: list[tuple[Floats, Floats]] = []
         for layer in reversed(range(self.depth)):
-            held = session.convert(dy, "dy", layer=layer, step=step)
+            converted = session.convert(dy, "dy", layer=layer, step=step)
             dbias = host.sum_rows(dy)
             x, w = passed[layer].x, passed[layer].w
-            if layer == self.depth - 1 and beside is not None:
-                beside()
+            if layer == self.depth - 1 and before_product is not None:
+                before_product()
             if layer == 0:
-                dw = session.dw(x, held, layer=layer, step=step)
+                dw = session.dw(x, converted, layer=layer, step=step)
             else:
-                dx, dw = session.backward(x, w, held, layer=layer, step=step)
+                dx, dw = session.backward(x, w, converted, layer=layer, step=step)
                 dy = host.relu_gradient(dx, passed[layer - 1].z)
-            found.append((dw, dbias))
-        return found[::-1]
+            gradients.append((dw, dbias))
+        return gradients[::-1]
 
     def train_step(
         self,
@@ -232,9 +237,11 @@ class Perceptron:
                 )
 
         dy = scale.scaled(dy)
-        found = self.gradients(session, passed, dy, step=step, beside=convert_following)
+        layer_gradients = self.gradients(
+            session, passed, dy, step=step, before_product=convert_following
+        )
         every: list[Floats] = []
-        for layer, (dw, dbias) in enumerate(found):
+        for layer, (dw, dbias) in enumerate(layer_gradients):
             every += [scale.of_weights(dw, tag=weight_tag(layer), step=step), dbias]
         gradients = scale.unscaled(every, overflowed=session.overflowed)
         for number, gradient in enumerate(gradients):

@@ -19,7 +19,7 @@ EPSILON = 2.0**-16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Normed:
+class NormState:
     """Values of the forward pass for the backward pass: the input (rows, channels), and 1 / root of
     each row."""
 
@@ -27,16 +27,16 @@ class Normed:
     inverse: Numbers
 
 
-def normalise(x: Numbers, gain: Numbers) -> tuple[Numbers, Normed]:
+def normalise(x: Numbers, gain: Numbers) -> tuple[Numbers, NormState]:
     """Return gain * (x / sqrt(mean(x^2) + epsilon)), row by row, and the values for the backward
     pass. ``gain``: (channels,)."""
     kind = x.dtype.type
     square = host.sum_columns(x * x) / kind(x.shape[1]) + kind(EPSILON)
     inverse: Numbers = kind(1) / np.sqrt(square)
-    return gain * (x * inverse[:, None]), Normed(x=x, inverse=inverse)
+    return gain * (x * inverse[:, None]), NormState(x=x, inverse=inverse)
 
 
-def normalise_gradients(passed: Normed, gain: Numbers, dy: Numbers) -> tuple[Numbers, Numbers]:
+def normalise_gradients(passed: NormState, gain: Numbers, dy: Numbers) -> tuple[Numbers, Numbers]:
     """Return the gradients by x and by the gain."""
     inverse = passed.inverse[:, None]
     unit = passed.x * inverse

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from diastole_sim.golden.improvement import THRESHOLD_BITS, Monitored
 from diastole_sim.spec.formats import PLANE_BITS
-from diastole_sim.spec.operations import OPERAND_OF, Operation
+from diastole_sim.spec.operations import OPERAND_BY_CLASS, Operation
 from diastole_sim.spec.require import require_choice
 
 PRECISIONS = ("fast", "low", "high", "low-to-high")
@@ -49,7 +49,9 @@ class Precision:
     def __post_init__(self) -> None:
         require_choice("precision", self.kind, PRECISIONS)
         if (self.switch is None) == (self.kind == "low-to-high"):
-            raise ValueError("a step to switch at goes with low-to-high, and with nothing else")
+            raise ValueError(
+                "switch, a step, must be given with low-to-high, and with no other precision"
+            )
 
     def threshold(self, step: int, steps: int, layer: int, layers: int) -> int:
         """Return max(0, alpha - beta step/steps - beta layer/layers) in units of 2^-16, ties to
@@ -134,7 +136,7 @@ class Widths:
         return {name: "".join(map(str, widths)) for name, widths in sorted(self.chosen.items())}
 
     def _name(self, tensor_class: str, layer: int) -> str:
-        return f"layer{layer % self.layers}.{OPERAND_OF[tensor_class].name}"
+        return f"layer{layer % self.layers}.{OPERAND_BY_CLASS[tensor_class].name}"
 
     def _width(self, name: str, step: int) -> int:
         kind, switch = self.precision.kind, self.precision.switch

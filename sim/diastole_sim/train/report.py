@@ -51,15 +51,15 @@ def _draw_widths(axes: Any, widths: dict[str, str]) -> None:
     from matplotlib.colors import ListedColormap
 
     rows = [[int(digit) for digit in digits] for digits in widths.values()]
-    known = sorted({width for row in rows for width in row})
+    choices = sorted({width for row in rows for width in row})
     length = max(map(len, rows))
-    shades = [[known.index(width) for width in row] + [-1] * (length - len(row)) for row in rows]
-    greys = [str(0.9 - 0.7 * n / max(1, len(known) - 1)) for n in range(len(known))]
+    shades = [[choices.index(width) for width in row] + [-1] * (length - len(row)) for row in rows]
+    greys = [str(0.9 - 0.7 * n / max(1, len(choices) - 1)) for n in range(len(choices))]
     colours = ListedColormap(["white", *greys])
-    axes.pcolormesh(shades, cmap=colours, vmin=-1, vmax=max(1, len(known) - 1))
+    axes.pcolormesh(shades, cmap=colours, vmin=-1, vmax=max(1, len(choices) - 1))
     axes.set_yticks([row + 0.5 for row in range(len(rows))], list(widths))
     axes.invert_yaxis()
-    shown = ", ".join(f"{width} bits" for width in known)
+    shown = ", ".join(f"{width} bits" for width in choices)
     axes.set(xlabel="step", title=f"widths ({shown}; darker is wider)")
 
 

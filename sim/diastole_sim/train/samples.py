@@ -18,5 +18,5 @@ class Samples:
     inputs: NDArray[Any]
     labels: NDArray[np.int64]
 
-    def take(self, which: NDArray[np.int64]) -> "Samples":
-        return Samples(inputs=self.inputs[which], labels=self.labels[which])
+    def take(self, indices: NDArray[np.int64]) -> "Samples":
+        return Samples(inputs=self.inputs[indices], labels=self.labels[indices])

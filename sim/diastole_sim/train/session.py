@@ -7,7 +7,7 @@ from typing import Protocol
 
 from diastole_sim.device.interface import ConvertedTensor, Floats, ProductResult
 from diastole_sim.golden.compare import GoldenComparison
-from diastole_sim.spec.operations import OPERAND_OF, OPERATIONS
+from diastole_sim.spec.operations import OPERAND_BY_CLASS, OPERATIONS
 from diastole_sim.train.history import History
 from diastole_sim.train.precision import Widths
 
@@ -35,18 +35,18 @@ class Trainer(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unseen:
+class PendingTensor:
     """Conversion that is not compared yet. The conversion may wait for a product, to run beside
     it."""
 
     name: str
     layer: int
-    held: "Held"
+    operand: "ConvertedOperand"
     step: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class ConvertedOperand:
     """Converted tensor on each device. ``reference``: None without a reference device. ``width``:
     width chosen for the tensor, None without a choice."""
 
@@ -94,7 +94,7 @@ class Session:
         self.cycles_before: int | None = None
         self._history: History | None = None
         self._depth = 0
-        self._unseen: list[Unseen] = []
+        self._unseen: list[PendingTensor] = []
 
     @property
     def total_cycles(self) -> int | None:
@@ -105,14 +105,14 @@ class Session:
 
     def convert(
         self, array: Floats, tensor_class: str, *, layer: int, step: int, beside: bool = False
-    ) -> Held:
+    ) -> ConvertedOperand:
         """Quantise a tensor once, for all products. The tag of the random bits is 4 * layer + class
         number.
 
         ``beside``: True to convert while the next product runs. The product must not read this
         tensor.
         """
-        tensor = OPERAND_OF[tensor_class]
+        tensor = OPERAND_BY_CLASS[tensor_class]
         self._look(tensor.name, array, layer, step)
         tag = 4 * layer + tensor.number
         width = None if self.widths is None else self.widths.choose(tensor_class, layer, step)
@@ -122,11 +122,13 @@ class Session:
         expected = None
         if self.reference is not None:
             expected = self.reference.convert(array, tensor_class, tag=tag, step=step, width=width)
-        held = Held(device=own, reference=expected, width=width)
-        self._unseen.append(Unseen(name=tensor.name, layer=layer, held=held, step=step))
+        operand = ConvertedOperand(device=own, reference=expected, width=width)
+        self._unseen.append(
+            PendingTensor(name=tensor.name, layer=layer, operand=operand, step=step)
+        )
         if not beside:
             self._see()
-        return held
+        return operand
 
     def watch(self, history: History, depth: int) -> None:
         """Record in ``history`` the first tensor that is not finite, from this call on. Results
@@ -144,7 +146,7 @@ class Session:
     def _see(self) -> None:
         """Count and compare the finished conversions."""
         for unseen in self._unseen:
-            own, expected = unseen.held.device, unseen.held.reference
+            own, expected = unseen.operand.device, unseen.operand.reference
             self.saturated += own.saturated
             self.underflowed += own.underflowed
             self.converted += own.stored
@@ -157,27 +159,35 @@ class Session:
                 self.comparison.operand(name, own, expected, unseen.step)
         self._unseen.clear()
 
-    def forward(self, x: Held, w: Held, *, layer: int, step: int) -> Floats:
+    def forward(self, x: ConvertedOperand, w: ConvertedOperand, *, layer: int, step: int) -> Floats:
         """Return Y = X W."""
         return self._run("forward", (x, w), layer, step).y
 
-    def dw(self, x: Held, dy: Held, *, layer: int, step: int) -> Floats:
+    def dw(self, x: ConvertedOperand, dy: ConvertedOperand, *, layer: int, step: int) -> Floats:
         """Return dW = X^T dY."""
         return self._run("dw", (x, dy), layer, step).dw
 
     def backward(
-        self, x: Held, w: Held, dy: Held, *, layer: int, step: int
+        self,
+        x: ConvertedOperand,
+        w: ConvertedOperand,
+        dy: ConvertedOperand,
+        *,
+        layer: int,
+        step: int,
     ) -> tuple[Floats, Floats]:
         """Return (dX, dW) = (dY W^T, X^T dY), by one command."""
         result = self._run("backward", (x, w, dy), layer, step)
         return result.dx, result.dw
 
-    def _run(self, op: str, operands: tuple[Held, ...], layer: int, step: int) -> ProductResult:
+    def _run(
+        self, op: str, operands: tuple[ConvertedOperand, ...], layer: int, step: int
+    ) -> ProductResult:
         """Call the method ``op`` of the device and of the reference."""
-        result: ProductResult = getattr(self.device, op)(*(held.device for held in operands))
+        result: ProductResult = getattr(self.device, op)(*(operand.device for operand in operands))
         self.overflowed |= result.overflow
         if self.reference is not None:
-            expected = getattr(self.reference, op)(*(held.reference for held in operands))
+            expected = getattr(self.reference, op)(*(operand.reference for operand in operands))
             self.comparison.result(result, expected, prefix=f"layer{layer}.", step=step)
         self._see()
         self._count(result, operands, layer)
@@ -185,14 +195,16 @@ class Session:
             self._look(name, values, layer, step)
         return result
 
-    def _count(self, result: ProductResult, operands: tuple[Held, ...], layer: int) -> None:
+    def _count(
+        self, result: ProductResult, operands: tuple[ConvertedOperand, ...], layer: int
+    ) -> None:
         operation = OPERATIONS[result.op]
         lengths: dict[str, int] = {}
-        for tensor, held in zip(operation.operands, operands, strict=True):
-            lengths.update(zip(tensor.axes, held.device.shape, strict=True))
+        for tensor, operand in zip(operation.operands, operands, strict=True):
+            lengths.update(zip(tensor.axes, operand.device.shape, strict=True))
         if self.widths is not None:
             names = zip(operation.operand_names, operands, strict=True)
-            widths = {name: held.width for name, held in names}
+            widths = {name: operand.width for name, operand in names}
             self.widths.count(operation, widths, lengths, layer)
         self.macs += len(operation.products) * math.prod(lengths.values())
         self.inexact += not result.exact

@@ -38,7 +38,7 @@ class TrainingState:
         """Return the present state."""
         arrays = {
             f"{name}.{number}.{part}": getattr(parameter, part)
-            for name, parameters in network.learnt.items()
+            for name, parameters in network.parameters_by_name.items()
             for number, parameter in enumerate(parameters)
             for part in ("value", "velocity")
         }
@@ -49,14 +49,14 @@ class TrainingState:
     def restore(self, network: Network, session: Session, scale: HostScale) -> History:
         """Restore network, session and scale of the loss, and return the curves. KeyError or
         ValueError for a state of a different network."""
-        for name, parameters in network.learnt.items():
+        for name, parameters in network.parameters_by_name.items():
             for number, parameter in enumerate(parameters):
-                found = {
+                parts = {
                     part: self.arrays[f"{name}.{number}.{part}"] for part in ("value", "velocity")
                 }
-                if any(each.shape != parameter.value.shape for each in found.values()):
-                    raise ValueError(f"{name} {number} has another shape")
-                parameters[number] = Parameter(**found)
+                if any(each.shape != parameter.value.shape for each in parts.values()):
+                    raise ValueError(f"{name} {number} has a different shape in this training")
+                parameters[number] = Parameter(**parts)
         for name in COUNTED:
             setattr(session, name, self.counts[name])
         session.cycles_before = self.counts["total_cycles"]

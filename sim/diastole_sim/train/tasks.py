@@ -104,7 +104,7 @@ def held_out_count(count: int) -> int:
     return -(-count // 5)
 
 
-def given_task(samples: Samples, name: str) -> Task:
+def task_of_samples(samples: Samples, name: str) -> Task:
     """Return a task of a user's own samples, learnt as the digits are: features of one size, labels
     from 0 on."""
     classes = int(samples.labels.max()) + 1

@@ -24,7 +24,7 @@ from diastole_sim.train.loss_scaling import UNSCALED, HostScale
 from diastole_sim.train.master import FLOAT32, Master, bias_tag, weight_tag
 from diastole_sim.train.network import LayerShape, Parameter
 from diastole_sim.train.samples import Samples
-from diastole_sim.train.session import Held, Session
+from diastole_sim.train.session import ConvertedOperand, Session
 
 TABLE_SCALE = 2.0**-3
 """Factor of initial tables, relative to weights with as many inputs."""
@@ -62,9 +62,11 @@ class LinearPass:
     session: Session
     step: int
     first_layer: int = 0
-    operands: list[tuple[Held, Held]] = field(default_factory=list[tuple[Held, Held]])
-    found: list[tuple[Floats, Floats]] = field(default_factory=list[tuple[Floats, Floats]])
-    _weights: Held | None = None
+    operands: list[tuple[ConvertedOperand, ConvertedOperand]] = field(
+        default_factory=list[tuple[ConvertedOperand, ConvertedOperand]]
+    )
+    gradients: list[tuple[Floats, Floats]] = field(default_factory=list[tuple[Floats, Floats]])
+    _weights: ConvertedOperand | None = None
 
     def forward(self, values: Floats) -> Floats:
         """Compute the next layer. The weights of the following layer are converted beside the
@@ -83,12 +85,12 @@ class LinearPass:
         """Return the gradient by the input of the last remaining layer, and keep (dW, dbias)."""
         x, w = self.operands.pop()
         layer = len(self.operands)
-        held = self.session.convert(dy, "dy", layer=layer, step=self.step)
-        dx, dw = self.session.backward(x, w, held, layer=layer, step=self.step)
-        self.found.append((dw, host.sum_rows(dy)))
+        converted = self.session.convert(dy, "dy", layer=layer, step=self.step)
+        dx, dw = self.session.backward(x, w, converted, layer=layer, step=self.step)
+        self.gradients.append((dw, host.sum_rows(dy)))
         return dx
 
-    def _convert(self, index: int, *, beside: bool) -> Held:
+    def _convert(self, index: int, *, beside: bool) -> ConvertedOperand:
         value, layer = self.network.weights[index].value, self.first_layer + index
         return self.session.convert(value, "w", layer=layer, step=self.step, beside=beside)
 
@@ -97,9 +99,9 @@ class LinearPass:
 class BlockPass:
     """Values of a block's forward pass for the backward pass."""
 
-    first: norm.Normed
-    attended: attention.Attended
-    second: norm.Normed
+    first: norm.NormState
+    attended: attention.AttentionState
+    second: norm.NormState
     z: Floats
 
 
@@ -142,7 +144,7 @@ class Transformer:
         return len(self.weights)
 
     @property
-    def learnt(self) -> dict[str, list[Parameter]]:
+    def parameters_by_name(self) -> dict[str, list[Parameter]]:
         """Parameters by the name of the attribute."""
         names = ("weights", "biases", "tables", "gains")
         return {name: getattr(self, name) for name in names}
@@ -183,7 +185,7 @@ class Transformer:
         sequences, places = symbols.shape
         dgains: list[Floats] = []
 
-        def back_norm(passed: norm.Normed, number: int, dy: Floats) -> Floats:
+        def back_norm(passed: norm.NormState, number: int, dy: Floats) -> Floats:
             dx, dgain = norm.normalise_gradients(passed, self.gains[number].value, dy)
             dgains.append(dgain)
             return dx
@@ -203,7 +205,7 @@ class Transformer:
             dtable[symbol] += row
         for sequence in by_place:
             dplace[:places] += sequence
-        layers = [each for pair in linear.found[::-1] for each in pair]
+        layers = [each for pair in linear.gradients[::-1] for each in pair]
         return [dtable, dplace, *dgains[::-1], *layers]
 
     def parameters(self) -> list[Parameter]:
@@ -242,9 +244,9 @@ class Transformer:
         for layer in range(self.depth):
             at = first + 2 * layer
             every[at] = scale.of_weights(every[at], tag=weight_tag(layer), step=step)
-        found = scale.unscaled(every, overflowed=session.overflowed)
-        if found:
-            updates = zip(self.parameters(), found, self._tags(), strict=True)
+        unscaled = scale.unscaled(every, overflowed=session.overflowed)
+        if unscaled:
+            updates = zip(self.parameters(), unscaled, self._tags(), strict=True)
             self.replace(
                 [
                     each.descend(by, rate, momentum, self._rounding(tag, step))

@@ -19,14 +19,14 @@ def test_signs_and_kinds():
     def helpers(m, value, flag):
         return negated(value, flag), not_a_number(value), nonzero(value)
 
-    dut = Function({"value": 32, "flag": 1}, {"negative": 32, "nan": 1, "there": 1}, helpers)
+    dut = Function({"value": 32, "flag": 1}, {"negative": 32, "nan": 1, "available": 1}, helpers)
     values = as_floats(np.array(SPECIALS, np.uint32))
     flipped = numbers.negate(values).view(np.uint32).tolist()
     found = zip(SPECIALS, flipped, np.isnan(values), numbers.is_zero(values), strict=True)
     cases = [
         (
             {"value": value, "flag": flag},
-            {"negative": other if flag else value, "nan": bool(nan), "there": not zero},
+            {"negative": other if flag else value, "nan": bool(nan), "available": not zero},
         )
         for value, other, nan, zero in found
         for flag in (0, 1)

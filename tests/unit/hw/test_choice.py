@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole_hw.choice import the_one_of
+from diastole_hw.choice import one_hot_select
 from support.pipelines import Function, check_pipeline
 
 
@@ -10,7 +10,7 @@ from support.pipelines import Function, check_pipeline
 def test_the_chosen_one_or_nothing(count, rng):
     names = [f"value_{n}" for n in range(count)]
     inputs = dict.fromkeys(names, 9) | {"chosen": count}
-    unit = Function(inputs, {"o": 9}, lambda m, *given: the_one_of([*given[:-1]], given[-1]))
+    unit = Function(inputs, {"o": 9}, lambda m, *given: one_hot_select([*given[:-1]], given[-1]))
     cases = []
     for _ in range(20):
         values = [rng.getrandbits(9) for _ in range(count)]

@@ -25,7 +25,7 @@ from diastole_hw.convert.image.image_maxima import ImageMaxima
 from diastole_hw.convert.image.image_writer import ImageWriter
 from diastole_hw.convert.image.pack import Packer, PlanePacker
 from diastole_hw.convert.image.pack_bytes import PackBytes
-from diastole_hw.convert.image.plane_turns import PlaneTurns
+from diastole_hw.convert.image.plane_repeater import PlaneRepeater
 from diastole_hw.convert.lanes.divide import Divide
 from diastole_hw.convert.lanes.field_word import FieldWord
 from diastole_hw.convert.lanes.monitor import Monitor
@@ -58,10 +58,10 @@ from support.texts import exactly
 BUS = "data_width must be one of 32, 64, 128, 256, 512, not {}"
 ONE_CELL = shape_of("bfp", rows=1, block=2, fraction=9)
 SHAPE = {
-    "rows": 3, "block": 4, "south": BFP4, "west": BFP4, "held": BFP4, "sum_bits": 12,
+    "rows": 3, "block": 4, "south": BFP4, "west": BFP4, "stationary": BFP4, "sum_bits": 12,
     "fraction": 18,
 }  # fmt: skip
-ELEMENTS = {"vector_element": BFP4, "held_element": BFP4}
+ELEMENTS = {"vector_element": BFP4, "stationary_element": BFP4}
 NUMERICS = {"numerics": make_numerics(block=4), "data_width": 64}
 SIZES = {"sizes": ConverterSizes(**NUMERICS)}
 PLAN = make_plan(make_numerics(block=2))
@@ -115,7 +115,7 @@ REFUSED = [  # what makes it, what it is made with, and what is changed, with th
         ({"psum_bits": 64}, "psum_bits must be an integer in 27..63, not 64"),
     ]),
     (DspProducts, ELEMENTS, [({"count": 33}, "count must be an integer in 1..32, not 33")]),
-    (Multiplier, {"vector_element": E2M1, "held_element": E2M1, "exact": False}, [
+    (Multiplier, {"vector_element": E2M1, "stationary_element": E2M1, "exact": False}, [
         ({"window": 57}, "window must be an integer in 2..56, not 57"),
     ]),
     (CellShape, SHAPE, [
@@ -131,7 +131,7 @@ REFUSED = [  # what makes it, what it is made with, and what is changed, with th
         ({"directions": ("north", "east")},
          ("directions must be one of ('east', 'north'), ('east',), ('north',), "
           "not ('north', 'east')")),
-        ({"held": E4M3}, "window must be a number of bits where elements have a depth"),
+        ({"stationary": E4M3}, "window must be a number of bits where elements have a depth"),
         ({"extents": True}, "extents must be false without a window"),
         ({"sum_bits": 5, "significands": True}, "sum_bits must be an integer in 11..57, not 5"),
     ]),
@@ -148,7 +148,7 @@ REFUSED = [  # what makes it, what it is made with, and what is changed, with th
     ]),
     (Divide, {}, [({"bits": 29}, "bits must be an integer in 2..28, not 29")]),
     *(
-        (unit, SIZES, [({"copy": 1}, "copy must be an integer in 0..0, not 1")])
+        (unit, SIZES, [({"copy": 1}, "copy must be 0, not 1")])
         for unit in (ExponentField, FieldWord)
     ),
     (ConverterSizes, NUMERICS, [({"data_width": n}, BUS.format(n)) for n in (16, 48, 96, 1024)]),
@@ -178,7 +178,7 @@ REFUSED = [  # what makes it, what it is made with, and what is changed, with th
         ({"data_width": 8}, BUS.format(8)),
         ({"most": 0}, "most must be an integer in 1..65536, not 0"),
     ]),
-    (PlaneTurns, {"data_width": 64, "exponent_beats": 4, "element_beats": 8}, [
+    (PlaneRepeater, {"data_width": 64, "exponent_beats": 4, "element_beats": 8}, [
         ({"planes": 1}, "planes must be an integer in 2..4, not 1"),
         ({"planes": 5}, "planes must be an integer in 2..4, not 5"),
     ]),
@@ -220,8 +220,8 @@ REFUSED = [  # what makes it, what it is made with, and what is changed, with th
     (LaneStates, LANES, [
         ({"lanes": 3}, "lanes must be one of 1, 2, 4, 8, 16, not 3"),
         ({"random_bits": 9, "state_bits": 8}, "random_bits must be an integer in 1..8, not 9"),
-        ({"random_bits": 2, "pairs": True}, "random_bits must be an integer in 3..3, not 2"),
-        ({"state_bits": 4, "pairs": True}, "state_bits must be an integer in 3..3, not 4"),
+        ({"random_bits": 2, "pairs": True}, "random_bits must be 3, not 2"),
+        ({"state_bits": 4, "pairs": True}, "state_bits must be 3, not 4"),
         ({"state_bits": 25}, "lfsr_bits must be an integer in 3..24, not 25"),
     ]),
     (RowDraws, LANES | {"pairs": True, "copies": 1, "rows": 8}, [
@@ -262,10 +262,10 @@ REFUSED = [  # what makes it, what it is made with, and what is changed, with th
     ]),
     *(
         (EmitRows, {"plan": EMITTERS[sizes]}, [
-            ({"vectors": count}, f"vectors must be one of {fits}, not {count}")
+            ({"vectors": count}, f"vectors must be {fits}, not {count}")
         ])
         for sizes, fits, count in (
-            ((8, 64), "1", 2), ((4, 256), "1, 2", 3), ((4, 512), "1, 2, 4", 8)
+            ((8, 64), "1", 2), ((4, 256), "one of 1, 2", 3), ((4, 512), "one of 1, 2, 4", 8)
         )
     ),
     (ToFloat, {}, [

@@ -48,7 +48,9 @@ async def test_benches_beside_the_test(dut):
     assert counts == [0, 1, 0]
 
 
-@pytest.mark.parametrize("limit, message", [(9, "no end after 9 cycles"), (99, "too much")])
+@pytest.mark.parametrize(
+    "limit, message", [(9, "the machine did not end within 9 cycles"), (99, "too much")]
+)
 async def test_what_fails_elsewhere_is_raised_where_the_test_waits(limit, message, dut):
     ctx = await simulation(dut, limit=limit)
     ctx.set(dut.up, limit == 99)
@@ -59,7 +61,7 @@ async def test_what_fails_elsewhere_is_raised_where_the_test_waits(limit, messag
 async def test_goes_on_after_an_error(dut):
     """Another simulation may begin, and what is wrong in it is seen."""
     ctx = await simulation(dut, limit=9)
-    with pytest.raises(AssertionError, match="no end after 9 cycles"):
+    with pytest.raises(AssertionError, match="the machine did not end within 9 cycles"):
         await until(ctx, dut.count == 77)
     ctx = await simulation(dut)
     await pulse(ctx, dut.up)

@@ -72,7 +72,7 @@ def test_values_and_cycles(pace, rng):
         (TWICE, 1, "Built, cycle 7: o[6]: extra output {low: 0xa, high: 5}"),
         (WITHDRAWN, 0, "Built, cycle 2: o[0] is withdrawn before it is taken"),
         (CHANGING, 0, "Built, cycle 2: o[0] changes before it is taken"),
-        (STUCK, 1, "no end after 50 cycles\ni 0 of 6, o 0 of 6"),
+        (STUCK, 1, "the machine did not end within 50 cycles\ni 0 of 6, o 0 of 6"),
     ],
 )
 def test_faults_are_noticed(fault, pace, message, rng):

@@ -30,7 +30,7 @@ def test_a_pipe(tmp_path):
     writer.start()
     assert read_bytes(path, 10) == b"piped"
     writer.join()
-    with pytest.raises(OSError, match="is no regular file"):
+    with pytest.raises(OSError, match="is not a regular file"):
         require_readable(path, pipes=False)
 
 

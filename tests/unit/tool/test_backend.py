@@ -9,11 +9,11 @@ from diastole import backend, install
 from diastole.backend import (
     cached_product,
     compile_seconds,
-    held,
     make_device,
     make_machine,
     program_limits,
     spoken_time,
+    uploaded,
 )
 from diastole.config.file import from_document
 from diastole.config.presets import PRODUCTS_ONLY
@@ -60,7 +60,7 @@ def hardware(monkeypatch, tmp_path):
             self.closed = True
 
     monkeypatch.setattr("diastole_sim.host.host_device.HostDevice", Device)
-    monkeypatch.setattr("diastole_sim.host.bell.BellMachine", Device)
+    monkeypatch.setattr("diastole_sim.host.vector_machine.VectorMachine", Device)
     monkeypatch.setattr(
         "diastole_sim.machines.verilator.verilator_machine.VerilatorMachine", Machine
     )
@@ -104,8 +104,12 @@ def test_hardware_of_a_product(hardware, tmp_path):
         (ProtocolError("a stray write"), CheckFailed, "a stray write"),
         (BuildError("g++ failed"), CheckFailed, "g++ failed"),
         (ProductError("no manifest"), CheckFailed, "no manifest"),
-        (MemoryError("heap is full"), BadInput, "too large for this computer: heap is full"),
-        (MemoryError(), BadInput, "too large for this computer: no memory"),
+        (
+            MemoryError("heap is full"),
+            BadInput,
+            "the work is too large for this computer: heap is full",
+        ),
+        (MemoryError(), BadInput, "the work is too large for this computer: no memory is left"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
@@ -126,20 +130,20 @@ def test_refused_commands(hardware, code):
     ):
         raise CommandError("the refusal", code=code, index=0)
     if too_large:
-        assert str(caught.value) == "too large for the hardware: the refusal"
+        assert str(caught.value) == "the work is too large for the hardware: the refusal"
 
 
 def test_held():
     """The golden model takes a stored tensor as it is, the hardware is given a copy."""
     golden = NumpyDevice(PICO.numerics)
     tensor = golden.convert(np.ones((2, 2), np.float32), "x", tag=0)
-    assert held(golden, tensor) is tensor
+    assert uploaded(golden, tensor) is tensor
 
     class Hardware:
         def upload(self, given):
             return "uploaded", given
 
-    assert held(Hardware(), tensor) == ("uploaded", tensor)
+    assert uploaded(Hardware(), tensor) == ("uploaded", tensor)
 
 
 @pytest.mark.parametrize("missing", ["find_compiler", "find_verilator", "emission"])
@@ -164,8 +168,8 @@ def test_generation_is_told(monkeypatch, capsys, tmp_path):
     assert cached_product(PICO) == tmp_path
     assert calls == [(PICO, tmp_path)]
     assert capsys.readouterr().err == (
-        "diastole: generating diastole_pico and compiling its Verilog, once for this "
-        "configuration: about 20 s\n"
+        "diastole: generating diastole_pico and compiling the Verilog takes about 20 s, "
+        "once for this configuration\n"
     )
 
 

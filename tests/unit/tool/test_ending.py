@@ -13,7 +13,7 @@ import pytest
 
 from diastole.config.file import to_toml
 from diastole.config.presets import PRODUCTS_ONLY
-from diastole.ending import Ended, ended_by_signals
+from diastole.ending import Ended, end_on_signals
 from support.processes import SECONDS, alive, children, hangs, wait_for
 
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
@@ -93,12 +93,21 @@ def test_workers_end_with_a_parent_that_is_killed(apart):
     wait_for(lambda: not any(alive(pid) for pid in found))
 
 
+@pytest.fixture
+def handled():
+    """All signals have their usual handlers, although whoever runs the tests may ignore some."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.parametrize("number", SIGNALS)
-def test_the_first_signal_is_the_one(number):
+def test_the_first_signal_is_the_one(number, handled):
     """Signals that follow the first one do not interrupt the removal of files."""
     undone = []
     before = [signal.getsignal(each) for each in SIGNALS]
-    with pytest.raises(Ended) as caught, ended_by_signals():  # noqa: PT012 - what follows counts
+    with pytest.raises(Ended) as caught, end_on_signals():  # noqa: PT012 - what follows counts
         try:
             os.kill(os.getpid(), number)
             time.sleep(SECONDS)
@@ -117,7 +126,7 @@ def test_signals_that_others_care_for_stay_theirs(monkeypatch):
     numbers = (signal.SIGTERM, signal.SIGHUP)
     before = [signal.signal(*pair) for pair in zip(numbers, mine, strict=True)]
     try:
-        with ended_by_signals():
+        with end_on_signals():
             assert [signal.getsignal(number) for number in numbers] == mine
     finally:
         for pair in zip(numbers, before, strict=True):
@@ -128,7 +137,7 @@ def test_in_a_thread_nothing_is_handled():
     found = []
 
     def work():
-        with ended_by_signals():
+        with end_on_signals():
             found.append(signal.getsignal(signal.SIGTERM))
 
     before = signal.getsignal(signal.SIGTERM)

@@ -21,16 +21,22 @@ WAVES = Path("a.vcd")
         ),
         (
             {"backend": "board", "port": "COM1", "trace": WAVES},
-            "--trace needs --backend rtl: a board records none",
+            "--trace needs --backend rtl: a board records no waves",
         ),
         ({"trace": Path("b/a.lxt")}, "--trace must end in .vcd or .fst, not b/a.lxt"),
         ({"trace_depth": 3}, "--trace-depth needs --trace, the file of the waves"),
         (
             {"backend": "board"},
-            "--backend board needs --port, where the board is, such as /dev/ttyUSB0",
+            "--backend board needs --port, the serial port of the board, such as /dev/ttyUSB0",
         ),
-        ({"port": "COM1"}, "--port is of --backend board, not of rtl"),
-        ({"backend": "golden", "baud": 9600}, "--baud is of --backend board, not of golden"),
+        (
+            {"port": "COM1"},
+            "--port works only with --backend board, not with rtl: leave --port out",
+        ),
+        (
+            {"backend": "golden", "baud": 9600},
+            "--baud works only with --backend board, not with golden: leave --baud out",
+        ),
     ],
 )
 def test_what_does_not_go_together(given, message):

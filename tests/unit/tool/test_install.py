@@ -75,7 +75,7 @@ def test_version_of_a_program(path, text, version):
 def test_version_of_what_is_absent_or_cannot_run(path):
     assert Dependency("tool", "").version is None
     assert ABSENT.version is None
-    assert not ABSENT.found
+    assert not ABSENT.installed
     (path / "tool").write_bytes(b"\x7fELF no more")
     (path / "tool").chmod(0o755)
     assert Dependency("tool", "").version is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole.nearest import meant
+from diastole.nearest import suggestion
 
 KNOWN = ("sgd", "nesterov", "rmsprop", "adam", "adamw")
 
@@ -19,10 +19,10 @@ KNOWN = ("sgd", "nesterov", "rmsprop", "adam", "adamw")
     ],
 )
 def test_a_guess(given, wanted):
-    assert meant(given, KNOWN) == f"; did you mean {wanted}?"
+    assert suggestion(given, KNOWN) == f"; did you mean {wanted}?"
 
 
 @pytest.mark.parametrize("given", ["", "  ", "lion", "x", 3, None])
 def test_no_guess(given):
-    assert meant(given, KNOWN) == ""
-    assert meant("adam", ()) == ""
+    assert suggestion(given, KNOWN) == ""
+    assert suggestion("adam", ()) == ""

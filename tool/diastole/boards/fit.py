@@ -75,7 +75,7 @@ class Fit:
 
 
 def find_fit(
-    kind: BoardKind, product: Product, files: Mapping[str, str], said: Callable[[str], None]
+    kind: BoardKind, product: Product, files: Mapping[str, str], report: Callable[[str], None]
 ) -> Fit:
     """Map a product and the Verilog of its board, ``files`` by path, to the chip of the board.
 
@@ -92,13 +92,16 @@ def find_fit(
     key = hashlib.sha256(text.encode()).hexdigest()[:24]
 
     def ask(folder: Path) -> None:
-        said(f"asking Yosys what {product.name} takes of a {kind.device}: minutes, once")
+        report(
+            f"Yosys counts the resources of {product.name} on a {kind.device}, once; the count "
+            "takes minutes"
+        )
         fit = _cells_alone(request, whole, product, tools)
         if fit is None or not fit.lacking:
-            fit = _fit(synthesise(request, whole, tools, said))
+            fit = _fit(synthesise(request, whole, tools, report))
         (folder / _RECORD).write_text(json.dumps(asdict(fit)))
 
-    folder = Cache(user_folder() / "fits", say=said).get(key, ask)
+    folder = Cache(user_folder() / "fits", say=report).get(key, ask)
     return Fit(**json.loads((folder / _RECORD).read_text()))
 
 
@@ -131,18 +134,18 @@ def _cells_alone(request: Request, whole: Design, product: Product, tools: Tools
     return replace(_fit(one), needs=needs, vector={}, at_least=True)
 
 
-def _fit(found: Synthesis) -> Fit:
+def _fit(synthesis: Synthesis) -> Fit:
     vector: dict[str, float] = {}
-    for part in _vector_units(found.tree):
+    for part in _vector_units(synthesis.tree):
         for name, number in part.total.items():
             vector[name] = vector.get(name, 0) + number
     return Fit(
-        device=found.request.device_name,
-        needs={name: found.tree.total.get(name, 0) for name in found.holds},
-        holds=dict(found.holds),
-        vector={name: vector[name] for name in found.holds if name in vector},
+        device=synthesis.request.device_name,
+        needs={name: synthesis.tree.total.get(name, 0) for name in synthesis.holds},
+        holds=dict(synthesis.holds),
+        vector={name: vector[name] for name in synthesis.holds if name in vector},
         at_least=False,
-        mapper=", ".join(f"{name} {version}" for name, version in found.versions.items()),
+        mapper=", ".join(f"{name} {version}" for name, version in synthesis.versions.items()),
     )
 
 

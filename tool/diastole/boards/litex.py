@@ -70,11 +70,11 @@ def signal_of(port: str) -> str:
     }
     if port in own:
         return own[port]
-    found = re.fullmatch(rf"(s_axil|m_axi)(\d*)_({'|'.join(CHANNELS)})(\w+)", port)
-    if found is None:
+    match = re.fullmatch(rf"(s_axil|m_axi)(\d*)_({'|'.join(CHANNELS)})(\w+)", port)
+    if match is None:
         raise BadInput(
             f"the wrapper for LiteX has no signal for the port {port}: it knows "
             f"{', '.join(own)} and the members of AXI4 and AXI4-Lite"
         )
-    bus, number, channel, member = found.groups()
+    bus, number, channel, member = match.groups()
     return f"{INTERFACES[bus]}{number}.{channel}.{member}"

@@ -7,12 +7,12 @@ from diastole_hw.serial.serial_board import SerialBoard, odd_ports
 from diastole_sim.host.product import Product
 
 PIN_MHZ = 25
-SLOWEST_PHASE_MHZ, LEAST_VCO_MHZ, MOST_VCO_MHZ = 10, 400, 800
+SLOWEST_PHASE_MHZ, MIN_VCO_MHZ, MAX_VCO_MHZ = 10, 400, 800
 """Limits of the PLL: least frequency of the phase detector, and range of the oscillator.
 
 Source: Lattice FPGA-DS-02012.
 """
-MOST_DIVISOR = 128
+MAX_DIVISOR = 128
 
 
 def pll_divisors(clock_mhz: int) -> tuple[int, int, int]:
@@ -24,15 +24,15 @@ def pll_divisors(clock_mhz: int) -> tuple[int, int, int]:
     """
     for clki in range(1, PIN_MHZ // SLOWEST_PHASE_MHZ + 1):
         clkfb, rest = divmod(clock_mhz * clki, PIN_MHZ)
-        if rest or not 1 <= clkfb <= MOST_DIVISOR:
+        if rest or not 1 <= clkfb <= MAX_DIVISOR:
             continue
-        middle = (LEAST_VCO_MHZ + MOST_VCO_MHZ) // 2
-        clkop = min(max(middle // clock_mhz, 1), MOST_DIVISOR)
-        if LEAST_VCO_MHZ <= clkop * clock_mhz <= MOST_VCO_MHZ:
+        middle = (MIN_VCO_MHZ + MAX_VCO_MHZ) // 2
+        clkop = min(max(middle // clock_mhz, 1), MAX_DIVISOR)
+        if MIN_VCO_MHZ <= clkop * clock_mhz <= MAX_VCO_MHZ:
             return clki, clkfb, clkop
     raise BadInput(
-        f"--clock of ulx3s must be one that its PLL makes of {PIN_MHZ} MHz, such as 25, 50 or 75, "
-        f"not {clock_mhz}"
+        f"--clock of ulx3s must be a frequency that the PLL makes from {PIN_MHZ} MHz, such "
+        f"as 25, 50 or 75, not {clock_mhz}"
     )
 
 
@@ -46,12 +46,13 @@ def ulx3s_files(product: Product, settings: SerialSettings) -> dict[str, str]:
     clki, clkfb, clkop = pll_divisors(clock_mhz)
     if product.memory_ports != 1:
         raise BadInput(
-            f"{product.name} has {product.memory_ports} ports to memory, and ulx3s has one: "
-            f"--set bus.ports=1, or {BOARDS['ulx3s'].advice}"
+            f"{product.name} has {product.memory_ports} ports to memory, but ulx3s has a "
+            f"single port: give --set bus.ports=1, or {BOARDS['ulx3s'].advice}"
         )
     if odd := odd_ports(product.ports, product.data_width):
         raise BadInput(
-            f"no board of {product.name}: these ports are not those of a machine: {', '.join(odd)}"
+            f"{product.name} cannot go on a board, because these ports do not belong to a "
+            f"machine: {', '.join(odd)}"
         )
     board = SerialBoard(
         top=product.top,

@@ -84,8 +84,11 @@ def refuse_what_is_no_board(directory: Path) -> None:
     if not directory.exists():
         return
     try:
-        found = read_manifest(directory / RECORD)["board"]
+        board = read_manifest(directory / RECORD)["board"]
     except (OSError, ValueError, LookupError, TypeError):
-        found = None
-    if found not in BOARDS:
-        raise BadInput(f"{directory} exists and is no folder of a board (no {RECORD}); not touched")
+        board = None
+    if board not in BOARDS:
+        raise BadInput(
+            f"{directory} exists and is not the folder of a board (no {RECORD}): the folder "
+            "stays unchanged; choose another folder"
+        )

@@ -13,9 +13,9 @@ from diastole.config.presets import BOARD_MACHINES, PRESET_NAMES, PRESETS
 from diastole.errors import BadInput
 from diastole.execution import BACKENDS
 from diastole_sim.machines.board.port import DEFAULT_BAUD
-from diastole_sim.machines.verilator.simulation import MOST_DEPTH, MOST_LATENCY
+from diastole_sim.machines.verilator.simulation import MAX_DEPTH, MAX_LATENCY
 from diastole_sim.perf.modelled_machine import LATENCY
-from diastole_sim.spec.require import real_number, shown, signed_number
+from diastole_sim.spec.require import excerpt, real_number, signed_number
 
 MAX_SEED = 2**32 - 1
 SLOWEST_BAUD, FASTEST_BAUD = 1_200, 12_000_000
@@ -37,7 +37,7 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
     def parse(text: str) -> int:
         value = signed_number(text)
         if value is None or value < low or (high is not None and value > high):
-            raise argparse.ArgumentTypeError(f"must be an integer {accepted}, not {shown(text)}")
+            raise argparse.ArgumentTypeError(f"must be an integer {accepted}, not {excerpt(text)}")
         return value
 
     return parse
@@ -49,8 +49,8 @@ def megahertz(low: float = 0.001, high: float = 100_000.0) -> Callable[[str], fl
     def parse(text: str) -> float:
         value = real_number(text)
         if value is None or not low <= value <= high:
-            said = f"must be a number of MHz in {low:g}..{high:g}, not {shown(text)}"
-            raise argparse.ArgumentTypeError(said)
+            message = f"must be a number of MHz in {low:g}..{high:g}, not {excerpt(text)}"
+            raise argparse.ArgumentTypeError(message)
         return value
 
     return parse
@@ -59,11 +59,11 @@ def megahertz(low: float = 0.001, high: float = 100_000.0) -> Callable[[str], fl
 def one_of(*accepted: int) -> Callable[[str], int]:
     """Return a type for argparse: one of the ``accepted`` integers, with all of them in the
     message. The message is equal in every Python."""
-    said = ", ".join(map(str, accepted))
+    choices = ", ".join(map(str, accepted))
 
     def parse(text: str) -> int:
         if text not in map(str, accepted):
-            raise argparse.ArgumentTypeError(f"must be one of {said}, not {shown(text)}")
+            raise argparse.ArgumentTypeError(f"must be one of {choices}, not {excerpt(text)}")
         return int(text)
 
     return parse
@@ -73,7 +73,7 @@ def fraction(text: str) -> float:
     """Parse a number from 0 to 1, as a type for argparse."""
     value = real_number(text)
     if value is None or not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, not {shown(text)}")
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, not {excerpt(text)}")
     return value
 
 
@@ -81,13 +81,13 @@ def add_config(parser: argparse.ArgumentParser, *, presets: bool = False) -> Non
     """Add FILE and --set, which every command with a configuration takes. With ``presets``,
     --preset may replace FILE."""
     number = "?" if presets else None
-    about = "the configuration, in TOML"
+    about = "TOML file with the configuration of the machine"
     parser.add_argument("file", metavar="FILE", type=Path, nargs=number, help=about)
     if presets:
         parser.add_argument(
             "--preset",
             choices=PRESET_NAMES,
-            help="one of our configurations instead of FILE, or that of a board",
+            help="ready configuration, or configuration of a board, instead of FILE",
         )
     parser.add_argument(
         "--set",
@@ -95,7 +95,7 @@ def add_config(parser: argparse.ArgumentParser, *, presets: bool = False) -> Non
         dest="overrides",
         action="append",
         default=[],
-        help="change a key of FILE for this command; may be given several times",
+        help="set a key of the configuration for this command; repeat the option for further keys",
     )
 
 
@@ -106,39 +106,48 @@ def add_execution(parser: argparse.ArgumentParser) -> None:
         "--backend",
         choices=BACKENDS,
         default="rtl",
-        help="the generated Verilog in Verilator, the numpy model, or a board (default: rtl)",
+        help="where the work runs: rtl is the generated Verilog in Verilator, golden is the "
+        "numpy model, board is a board (default: rtl)",
     )
-    parser.add_argument("--port", metavar="PORT", help="of a board, such as /dev/ttyUSB0")
+    parser.add_argument(
+        "--port", metavar="PORT", help="serial port of the board, such as /dev/ttyUSB0"
+    )
     parser.add_argument(
         "--baud",
         metavar="N",
         type=integer(SLOWEST_BAUD, FASTEST_BAUD),
-        help=f"bits per second to a board, as it was built for (default: {DEFAULT_BAUD})",
+        help="bits per second on the serial line, as the board was built (default: "
+        f"{DEFAULT_BAUD})",
     )
-    add_seed(parser, "of every random draw; every run with one seed draws the same")
+    add_seed(parser, "seed of all random draws; runs with equal seeds draw equal numbers")
     parser.add_argument(
         "--stalls",
         metavar="S",
         type=integer(0, MAX_SEED),
-        help="delay every bus and stream handshake at random, from seed S",
+        help="delay every handshake of buses and streams at random, with the seed S",
     )
     parser.add_argument(
         "--latency",
         metavar="CYCLES",
-        type=integer(1, MOST_LATENCY),
-        help=f"of the memory behind the hardware (default: {LATENCY})",
+        type=integer(1, MAX_LATENCY),
+        help=f"latency of the memory behind the hardware (default: {LATENCY})",
     )
     parser.add_argument(
-        "--verify", action="store_true", help="compare with the golden model, bit for bit"
+        "--verify",
+        action="store_true",
+        help="compare all results with the golden model, bit for bit",
     )
     parser.add_argument(
-        "--trace", metavar="FILE", type=Path, help="record waves: .vcd, or .fst which is smaller"
+        "--trace",
+        metavar="FILE",
+        type=Path,
+        help="record waves in FILE: .vcd, or .fst for a smaller file",
     )
     parser.add_argument(
         "--trace-depth",
         metavar="LEVELS",
-        type=integer(1, MOST_DEPTH),
-        help="of modules in the waves, from the top on (default: all)",
+        type=integer(1, MAX_DEPTH),
+        help="levels of modules in the waves, from the top module on (default: all)",
     )
     add_json(parser)
 
@@ -157,14 +166,14 @@ def add_seed(parser: argparse.ArgumentParser, of: str) -> None:
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--json", action="store_true", help="print one JSON object on standard output"
+        "--json", action="store_true", help="print the result as a JSON object on standard output"
     )
 
 
 def read_config(arguments: argparse.Namespace) -> Config:
     preset = getattr(arguments, "preset", None)
     if (arguments.file is None) == (preset is None):
-        raise BadInput("either FILE or --preset says which machine")
+        raise BadInput("the machine must be given either as FILE or as --preset")
     if preset is not None:
         return read_preset(preset, arguments.overrides)
     return load_config(arguments.file, arguments.overrides)

@@ -40,7 +40,7 @@ def add_parser(commands: Commands) -> None:
     listed = "; ".join(f"{name}, {kind.about}" for name, kind in BOARDS.items())
     parser = commands.add_parser(
         "board",
-        help="write what puts the hardware on a board",
+        help="write the files that put the hardware on a board",
         description=__doc__,
         epilog="example: diastole board ulx3s --preset ulx3s -o ulx3s",
         allow_abbrev=False,
@@ -53,30 +53,30 @@ def add_parser(commands: Commands) -> None:
         metavar="DIR",
         type=Path,
         required=True,
-        help="the board's folder; if it exists it must be one, and is replaced",
+        help="folder to write; an existing folder is replaced, and must be the folder of a board",
     )
     parser.add_argument(
         "--clock",
         metavar="MHZ",
         type=integer(1, 500),
-        help="of the machine (default: the board's own)",
+        help="clock of the machine (default: the usual clock of the board)",
     )
     parser.add_argument(
         "--baud",
         metavar="N",
         type=integer(SLOWEST_BAUD, FASTEST_BAUD),
-        help=f"of ulx3s: bits per second on the serial line (default: {DEFAULT_BAUD})",
+        help=f"bits per second on the serial line of ulx3s (default: {DEFAULT_BAUD})",
     )
     parser.add_argument(
         "--memory",
         metavar="KIB",
         type=integer(4, 16384),
-        help="of ulx3s: memory on the chip, a multiple of 4 (default: 256)",
+        help="memory on the chip of ulx3s in KiB, a multiple of 4 (default: 256)",
     )
     parser.add_argument(
         "--no-fit",
         action="store_true",
-        help="write without asking Yosys first, which takes minutes, whether the machine fits",
+        help="write without a count of the resources by Yosys, which takes minutes",
     )
     add_json(parser)
     parser.set_defaults(execute=execute)
@@ -91,7 +91,10 @@ def execute(arguments: argparse.Namespace) -> int:
     kind = BOARDS[arguments.board]
     for name in ("baud", "memory"):
         if getattr(arguments, name) is not None and not kind.serial:
-            raise BadInput(f"--{name} is of boards with a serial line, not of {kind.name}")
+            raise BadInput(
+                f"--{name} works only for boards with a serial line, not for {kind.name}: "
+                f"leave --{name} out"
+            )
     memory_kib = arguments.memory or kind.memory_kib
     if memory_kib % 4:
         raise BadInput(f"--memory must be a multiple of 4, not {memory_kib}")
@@ -114,8 +117,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(record)
         return 0
-    said = f"{product.name} on {kind.name}, {clock_mhz} MHz"
-    say(f"wrote {arguments.output}: {said}, {len(record['files'])} files")
+    summary = f"{product.name} on {kind.name}, {clock_mhz} MHz"
+    say(f"wrote {arguments.output}: {summary}, {len(record['files'])} files")
     if record["fit"] is not None:
         say(f"the {kind.device} has room: {Fit(**record['fit']).text}")
     output = shlex.quote(str(arguments.output))
@@ -126,13 +129,12 @@ def execute(arguments: argparse.Namespace) -> int:
 def _tell_keys(kind: BoardKind, config: Config, clock_mhz: int) -> None:
     """Warn of a machine that lacks keys for its clock."""
     if lacking := kind.lacking_keys(config, clock_mhz):
-        known = "no clock" if kind.plain_mhz is None else f"{kind.plain_mhz:g} MHz"
         fast = " and ".join(as_overrides(CLOCK_KEYS))
+        reason = f"no clock of {kind.name} was measured without {fast}"
+        if kind.plain_mhz is not None:
+            reason = f"{kind.name} reaches {kind.plain_mhz:g} MHz without {fast}"
         added = " ".join(f"--set {key}" for key in as_overrides(lacking))
-        warn(
-            f"{known} is known of {kind.name} without {fast}, and {clock_mhz} MHz are asked for: "
-            f"add {added}"
-        )
+        warn(f"{reason}, but the clock is {clock_mhz} MHz: add {added}")
 
 
 def require_fit(kind: BoardKind, product: Product, files: Mapping[str, str]) -> Fit:
@@ -141,21 +143,25 @@ def require_fit(kind: BoardKind, product: Product, files: Mapping[str, str]) -> 
     try:
         fit = find_fit(kind, product, files, note)
     except ToolMissing as error:
-        raise ToolMissing(error.name, f"{error.install} (or do not ask: --no-fit)") from None
+        raise ToolMissing(
+            error.name, f"{error.install} (or skip this check with --no-fit)"
+        ) from None
     if fit.lacking:
         raise BadInput(
             f"{product.name} does not fit {kind.name}: {fit.text}; {_what_fits(kind, fit)}"
         )
     name, share = fit.fullest
     if share > FULL:
-        warn(f"{share:.0%} of the {name} are taken: place and route may fail, or be slow")
+        warn(f"the machine takes {share:.0%} of the {name}: place and route may fail or take long")
     if kind.added:
-        note(f"not counted: what the flow adds, {kind.added}")
+        note(f"the counts leave out the blocks that the flow adds: {kind.added}")
     return fit
 
 
 def _what_fits(kind: BoardKind, fit: Fit) -> str:
     """Return machines that a user may take instead, as text."""
     if fit.without_vector_unit:
-        return f"it fits without its vector unit (--set vector.enable=false); {kind.advice}"
+        return (
+            f"the machine fits without the vector unit (--set vector.enable=false); {kind.advice}"
+        )
     return kind.advice

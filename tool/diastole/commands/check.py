@@ -13,7 +13,7 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "check",
-        help="check a configuration",
+        help="report all mistakes of a configuration",
         description=__doc__,
         epilog="example: diastole check my.toml --set array.rows=4",
         allow_abbrev=False,
@@ -38,10 +38,11 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def sums_of(numerics: Numerics) -> str:
     """Return the kind of the accumulators in words."""
-    chosen = numerics.accumulator
-    if chosen is None:
+    accumulator = numerics.accumulator
+    if accumulator is None:
         return f"accumulators of {numerics.accumulator_bits} bits"
-    return f"accumulators e{EXPONENT_BITS}m{chosen.mantissa} of chunks of {chosen.chunk} elements"
+    name = f"e{EXPONENT_BITS}m{accumulator.mantissa}"
+    return f"accumulators {name} of chunks of {accumulator.chunk} elements"
 
 
 def describe(numerics: Numerics) -> list[str]:
@@ -49,11 +50,11 @@ def describe(numerics: Numerics) -> list[str]:
     products."""
     lines: list[str] = []
     for name in CLASS_NAMES:
-        chosen = numerics.tensor_class(name)
-        copies = ", two copies" if chosen.two_copies else ""
+        storage = numerics.tensor_class(name)
+        copies = ", stored in two copies" if storage.two_copies else ""
         lines.append(
-            f"{name}: {chosen.format.name} by {chosen.grouping}, scale {chosen.scale}, "
-            f"rounded {chosen.rounding}{copies}"
+            f"{name}: format {storage.format.name}, groups {storage.grouping}, scale "
+            f"{storage.scale}, rounding {storage.rounding}{copies}"
         )
     pairs = list(combinations(CLASS_NAMES, 2))
     bits = max(numerics.product_bits(a, b) for a, b in pairs)

@@ -25,7 +25,7 @@ from diastole.commands.train_program import NoVectorUnit
 from diastole.compare.jobs import Job
 from diastole.compare.pool import run_jobs
 from diastole.compare.results import Results, opened
-from diastole.compare.runs import Runs, Settled
+from diastole.compare.runs import RunnableConfig, Runs
 from diastole.compare.study import (
     PRESET,
     ComparisonPlan,
@@ -44,19 +44,19 @@ from diastole.console import fail, note, print_json, say, say_next
 from diastole.errors import BadInput
 from diastole.files.outputs import check_output, check_picture
 from diastole.files.sample_files import read_samples
-from diastole.layers.sweep import laid_over
-from diastole.nearest import meant
+from diastole.layers.sweep import merge_overrides
+from diastole.nearest import suggestion
 from diastole.report import compare_picture, compare_table
 from diastole.workers import usable_cores
-from diastole_sim.spec.require import shown, whole_number
-from diastole_sim.train.tasks import Task, given_task
+from diastole_sim.spec.require import excerpt, whole_number
+from diastole_sim.train.tasks import Task, task_of_samples
 
 SEEDS = (0, 1, 2)
 SETTINGS = (PRESET,)
 """Settings of a configuration, besides keys of the machine and options of `train`."""
 RESULTS = Path("comparison.jsonl")
 DEFAULT_PRESET = "nano"
-OF_PRESETS = "compare takes presets without their vector unit, for a host trains every task"
+PRESETS_NOTE = "compare leaves out the vector unit of presets, because a host trains every task"
 
 
 def add_parser(commands: Commands) -> None:
@@ -69,23 +69,24 @@ def add_parser(commands: Commands) -> None:
         allow_abbrev=False,
     )
     add_config(parser, presets=True)
-    what = parser.add_argument_group("what is compared")
+    what = parser.add_argument_group("configurations")
     what.add_argument(
         "--plan",
         metavar="PLAN",
         type=Path,
-        help="a TOML file: task or data, steps, seeds, machine or preset, set, over, and "
-        "[[configuration]] with a name, keys of the machine and options of train; what is given "
-        "here goes before",
+        help="TOML file with task or data, steps, seeds, machine or preset, set, over, and "
+        "tables [[configuration]] with a name, keys of the machine and options of train; "
+        "options of the command line go before the file",
     )
     what.add_argument(
         "--over",
         metavar="KEY=A,B,...",
         action="append",
         default=[],
-        help="these values of a key of the machine, of format, block, rounding, scale or overflow "
-        "of all classes, of preset, or of an option of train, such as precision; a value that has "
-        "commas is in brackets, as in hidden=64,[64,64]; given several times, all combinations",
+        help="compare these values of a key of the machine, of format, block, rounding, scale "
+        "or overflow for all classes, of preset, or of an option of train, such as "
+        "precision; a value with commas is in brackets, as in hidden=64,[64,64]; several "
+        "--over give all combinations",
     )
     what.add_argument(
         "--configuration",
@@ -93,50 +94,51 @@ def add_parser(commands: Commands) -> None:
         dest="configurations",
         action="append",
         default=[],
-        help="one more, with these keys; the name may be left out. The first one is the plain one",
+        help="add a configuration with these keys; the name may be left out; the first "
+        "configuration is the plain configuration, to which all others are compared",
     )
     what.add_argument(
-        "--task", metavar="NAME", help=f"what to learn: {train.listed_tasks()} (default: digits)"
+        "--task", metavar="NAME", help=f"task to learn: {train.listed_tasks()} (default: digits)"
     )
     what.add_argument(
         "--data",
         metavar="A.npz",
         type=Path,
-        help="instead of a task your own inputs (samples x features) and labels, for a perceptron "
-        "with 64 hidden units, a fifth held out",
+        help="inputs (samples x features) and labels of your own instead of a task, for a "
+        "perceptron with 64 hidden units; a fifth of the samples is held out",
     )
     what.add_argument(
         "--steps",
         metavar="N",
         type=integer(1, train.MAX_STEPS),
-        help="minibatches to train on (default: the task's own number)",
+        help="minibatches of a run (default: the number of the task)",
     )
-    what.add_argument("--seeds", metavar="A,B,...", help="of the runs (default: 0,1,2)")
-    how = parser.add_argument_group("how")
+    what.add_argument("--seeds", metavar="A,B,...", help="seeds of the runs (default: 0,1,2)")
+    how = parser.add_argument_group("execution")
     how.add_argument(
         "--jobs",
         metavar="N",
         type=integer(1, 1024),
-        help="processes, each with one thread of BLAS (default: one for each core)",
+        help="number of processes, each with one thread of BLAS (default: one for each core)",
     )
     how.add_argument(
         "--scheduler",
         metavar="ADDRESS",
-        help="of a Dask cluster that does the runs instead, such as tcp://10.0.0.1:8786",
+        help="address of a Dask cluster that does the runs, such as tcp://10.0.0.1:8786",
     )
     how.add_argument(
         "--results",
         metavar="FILE",
         type=Path,
         default=RESULTS,
-        help="where every run becomes a line of JSON; what is there already is not run again "
+        help="file with a line of JSON for every run; runs in the file are not repeated "
         f"(default: {RESULTS})",
     )
     how.add_argument(
         "--out",
         metavar="PICTURE",
         type=Path,
-        help="loss against area x passes and against bits, .png or .svg",
+        help="picture of the loss against area x passes and against bits, .png or .svg",
     )
     add_json(parser)
     parser.set_defaults(execute=execute)
@@ -145,16 +147,16 @@ def add_parser(commands: Commands) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     plan = ComparisonPlan() if arguments.plan is None else read_plan(arguments.plan)
     seeds = _seeds(arguments.seeds) or plan.seeds or SEEDS
-    asked = _asked(arguments, plan)
+    requested = _configurations(arguments, plan)
     if arguments.file is not None and arguments.preset is not None:
-        raise BadInput("either FILE or --preset says which machine")
+        raise BadInput("the machine must be given either as FILE or as --preset")
     check_output("--results", arguments.results, (".jsonl",))
     check_picture("--out", arguments.out)
     install.require(install.JOBLIB, install.THREADPOOLCTL)
     if arguments.scheduler is not None:
         install.require(install.DISTRIBUTED)
     task = _task(arguments, plan)
-    settled, refused = settle(arguments, plan, asked, task.name)
+    settled, refused = runnable_configs(arguments, plan, requested, task.name)
     runs = Runs.of(task, settled, seeds, arguments.steps or plan.steps or task.steps)
     with opened(arguments.results) as results:
         failed = _run(arguments, runs.jobs, results)
@@ -188,8 +190,8 @@ def execute(arguments: argparse.Namespace) -> int:
             say(line)
         if arguments.out is not None:
             say(f"wrote {arguments.out}")
-        kept = shlex.quote(str(arguments.results))
-        say_next(f"more --seeds narrow the errors; runs are kept in {kept}")
+        folder = shlex.quote(str(arguments.results))
+        say_next(f"more --seeds narrow the errors; runs are kept in {folder}")
     return 1 if failures else 0
 
 
@@ -201,12 +203,13 @@ def _seeds(text: str | None) -> tuple[int, ...]:
     seeds = tuple(seed for word in words if (seed := whole_number(word)) is not None)
     if len(set(seeds)) < len(words) or not all(seed <= MAX_SEED for seed in seeds):
         raise BadInput(
-            f"--seeds must be different integers in 0..{MAX_SEED}, such as 0,1,2, not {shown(text)}"
+            f"--seeds must be different integers in 0..{MAX_SEED}, such as 0,1,2, "
+            f"not {excerpt(text)}"
         )
     return seeds
 
 
-def _asked(arguments: argparse.Namespace, plan: ComparisonPlan) -> list[Named]:
+def _configurations(arguments: argparse.Namespace, plan: ComparisonPlan) -> list[Named]:
     """Return all configurations, first the configurations of the plan."""
     named = [parse_configuration(text) for text in arguments.configurations]
     return unique(with_axes([*plan.configurations, *named], arguments.over))
@@ -214,20 +217,20 @@ def _asked(arguments: argparse.Namespace, plan: ComparisonPlan) -> list[Named]:
 
 def _task(arguments: argparse.Namespace, plan: ComparisonPlan) -> Task:
     """Return the task of the command, or of the plan, or the digits."""
-    given = [(arguments.task, arguments.data), (plan.task, plan.data), ("digits", None)]
-    name, data = next(pair for pair in given if pair != (None, None))
+    sources = [(arguments.task, arguments.data), (plan.task, plan.data), ("digits", None)]
+    name, data = next(pair for pair in sources if pair != (None, None))
     if name is not None and data is not None:
-        raise BadInput("--task and --data both say what is learnt: give one of them")
+        raise BadInput("--task and --data exclude each other: give only one")
     if data is not None:
-        return given_task(read_samples(data), data.name)
+        return task_of_samples(read_samples(data), data.name)
     task = train.named_task(name or "")
     train.require_samples(task)
     return task
 
 
-def settle(
-    arguments: argparse.Namespace, plan: ComparisonPlan, asked: Sequence[Named], task: str
-) -> tuple[list[Settled], list[str]]:
+def runnable_configs(
+    arguments: argparse.Namespace, plan: ComparisonPlan, configurations: Sequence[Named], task: str
+) -> tuple[list[RunnableConfig], list[str]]:
     """Return the configurations that are machines, and the reasons why the rest are none. Report
     every reason.
 
@@ -235,18 +238,18 @@ def settle(
     name is a failure. BadInput if no configuration is left.
     """
     options = TrainOptions()
-    settled: list[Settled] = []
+    settled: list[RunnableConfig] = []
     problems: list[tuple[Named, str]] = []
-    for named in asked:
+    for named in configurations:
         try:
             config = _config(arguments, plan, named.settings, options.names)
             training = options.read(config, plan.settings | named.settings, task)
         except BadInput as error:
             problems += ((named, text.replace("--set: ", "")) for text in error.problems)
             if isinstance(error, NoVectorUnit) and _machine(arguments, plan, named.settings)[1]:
-                problems[-1] = (named, f"{problems[-1][1]}; {OF_PRESETS}")
+                problems[-1] = (named, f"{problems[-1][1]}; {PRESETS_NOTE}")
         else:
-            settled.append(Settled(named=named, config=config, options=training))
+            settled.append(RunnableConfig(named=named, config=config, options=training))
     if not settled:
         alone = dict.fromkeys(text for _, text in problems)
         each = (f"{named.name}: {text}" for named, text in problems)
@@ -292,22 +295,22 @@ def _config(
     """
     settings = {**plan.settings, **own}
     file, preset = _machine(arguments, plan, own)
-    known = [*options, *(name.replace("_", "-") for name in options)]
+    names = [*options, *(name.replace("_", "-") for name in options)]
     for key in settings:
-        if key not in (*known, *SETTINGS, *FIELDS, *SECTIONS) and "." not in key:
-            near = meant(key, [*known, *SETTINGS, *FIELDS, *SECTIONS])
+        if key not in (*names, *SETTINGS, *FIELDS, *SECTIONS) and "." not in key:
+            near = suggestion(key, [*names, *SETTINGS, *FIELDS, *SECTIONS])
             raise BadInput(f"{key} is neither a key of the machine nor an option of train{near}")
-    common = laid_over(overrides_of(plan.settings, known), arguments.overrides)
-    overrides = laid_over(common, overrides_of(own, known))
+    common = merge_overrides(overrides_of(plan.settings, names), arguments.overrides)
+    overrides = merge_overrides(common, overrides_of(own, names))
     if preset is None:
         return read_config(argparse.Namespace(file=file, overrides=overrides))
     if preset not in PRODUCTS_ONLY:
-        near = meant(preset, PRESET_NAMES)
+        near = suggestion(preset, PRESET_NAMES)
         raise BadInput(f"preset must be one of {', '.join(PRESET_NAMES)}, not {preset}{near}")
     # Only keys that the preset sets: defaults follow from the keys of the configuration, as F from
     # the widths of fast.
-    said = PRODUCTS_ONLY[preset].model_dump(exclude_unset=True)
-    return from_document(said, overrides, source=f"preset {preset}")
+    document = PRODUCTS_ONLY[preset].model_dump(exclude_unset=True)
+    return from_document(document, overrides, source=f"preset {preset}")
 
 
 def _run(arguments: argparse.Namespace, jobs: Mapping[str, Job], results: Results) -> list[str]:

@@ -18,7 +18,7 @@ CACHES = {"products": products_folder, "simulations": build.cache_folder}
 def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "doctor",
-        help="find the tools",
+        help="report found and missing tools",
         description=__doc__,
         epilog="example: diastole doctor",
         allow_abbrev=False,
@@ -43,7 +43,7 @@ def execute(arguments: argparse.Namespace) -> int:
         say(f"{name:<16}{f'{entries} in {size / 2**20:.1f} MiB':<24}kept in {folder()}")
     if missing:
         raise ToolMissing(missing[0].name, missing[0].install)
-    say("everything that is required is here")
+    say("all required tools are installed")
     return 0
 
 

@@ -32,15 +32,15 @@ from diastole.layers.sweep import (
     Front,
     SweptMachine,
     configurations,
-    laid_over,
+    merge_overrides,
     on_all_cores,
     swept,
 )
-from diastole.nearest import meant
+from diastole.nearest import suggestion
 from diastole.report import estimate_table
 from diastole.report.roofline import write_roofline
 from diastole.report.sweep_table import sweep_lines, write_front
-from diastole_sim.machines.verilator.simulation import MOST_LATENCY
+from diastole_sim.machines.verilator.simulation import MAX_LATENCY
 from diastole_sim.perf.modelled_machine import LATENCY
 from diastole_sim.spec.image import DATA_WIDTHS
 from diastole_sim.spec.sizes.uses import Widths
@@ -50,7 +50,7 @@ MANY = 20
 """Number of layers that are worth the start of worker processes."""
 NAMED = 5
 """Largest number of layers that a note names."""
-BACKWARD, OF_BACKWARD = "backward", ("dx", "dw")
+BACKWARD, BACKWARD_OPTIONS = "backward", ("dx", "dw")
 LAYERS_ALONE = {"batch": 1, "phases": f"forward,{BACKWARD}", "widths": None}
 """Options of layers that a step of a task does not have, with the defaults."""
 
@@ -58,7 +58,7 @@ LAYERS_ALONE = {"batch": 1, "phases": f"forward,{BACKWARD}", "widths": None}
 def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "estimate",
-        help="cycles and bytes of a list of layers, without compiling anything",
+        help="estimate cycles and bytes of layers, without compiling anything",
         description=__doc__,
         epilog="example: diastole estimate --preset edge --shapes resnet-50 --batch 4",
         allow_abbrev=False,
@@ -68,48 +68,49 @@ def add_parser(commands: Commands) -> None:
     what.add_argument(
         "--task",
         choices=TASK_NAMES,
-        help="instead a step of a task on a machine with a vector unit, by what is waited for",
+        help="estimate a training step of a task on a machine with a vector unit, by causes of "
+        "waiting",
     )
     what.add_argument(
         "--shapes",
         metavar="LIST",
-        help="a CSV file of layers (columns M, K, N; or the columns of a topology of SCALE-Sim, of "
-        "one or two strides, and groups; with either name, repeats, batch), or one of "
-        f"{', '.join(LISTS)}",
+        help="layers to estimate: a CSV file with the columns M, K, N, or with the columns of "
+        "a topology of SCALE-Sim (one or two strides, and groups), and optionally repeats "
+        f"and batch; or one of {', '.join(LISTS)}",
     )
     parser.add_argument(
         "--batch",
         metavar="B",
         type=integer(1, 1 << 16),
         default=1,
-        help="samples at a time: M of a file without a column batch is multiplied by it "
-        "(default: 1)",
+        help="samples in a batch, a factor of M for a file without a column batch (default: 1)",
     )
     parser.add_argument(
         "--phases",
         metavar="A,B,...",
         default=LAYERS_ALONE["phases"],
-        help=f"of {', '.join(PHASES)}; backward is both gradients, in one pass where they fit, "
-        "else one after the other (a machine has two in flight and takes no longer), "
-        "convert the conversions of X, W and dY (default: forward,backward)",
+        help=f"phases to estimate, of {', '.join(PHASES)}; backward is both gradients, in one "
+        "pass where both fit, else one after the other (a machine has two in flight and "
+        "takes no longer); convert is the conversions of X, W and dY (default: "
+        "forward,backward)",
     )
     parser.add_argument(
         "--latency",
         metavar="CYCLES",
-        type=integer(1, MOST_LATENCY),
+        type=integer(1, MAX_LATENCY),
         default=LATENCY,
-        help=f"of the memory (default: {LATENCY})",
+        help=f"latency of the memory (default: {LATENCY})",
     )
     parser.add_argument(
         "--clock",
         metavar="MHZ",
         type=megahertz(),
-        help="of the machine: seconds, GB/s and TOPS at it too",
+        help="clock of the machine, for seconds, GB/s and TOPS in the report",
     )
     parser.add_argument(
         "--widths",
         metavar="V",
-        help="bits of magnitude that tensors of the format fast are converted to, as 4 or "
+        help="bits of magnitude of converted tensors in the format fast, such as 4 or "
         "x=4,w=2,dy=4 (default: the widest)",
     )
     parser.add_argument(
@@ -117,17 +118,17 @@ def add_parser(commands: Commands) -> None:
         metavar="KEY=A,B,...",
         action="append",
         default=[],
-        help="instead a line for each of many machines, with these values of a key of FILE, and "
-        "the machines that no other one beats in cycles and area; given several times, for all "
-        "combinations",
+        help="compare machines with these values of a key, a line for each machine, and name "
+        "the machines that no other machine beats in cycles and area; several --over give "
+        "all combinations",
     )
     parser.add_argument(
         "--out",
         metavar="PICTURE",
         type=Path,
-        help="a roofline, or, with --over, cycles against area; .png or .svg",
+        help="picture to write, .png or .svg: a roofline, or cycles against area with --over",
     )
-    train_program.add_program(parser, "of --task, as of train")
+    train_program.add_program(parser, "for --task only, as in train")
     scaling.add_loss_scale(parser)
     add_json(parser)
     parser.set_defaults(execute=execute)
@@ -138,16 +139,21 @@ def execute(arguments: argparse.Namespace) -> int:
         return _one_step(arguments)
     for name in (*train_program.OPTIONS, *scaling.OPTIONS):
         if getattr(arguments, name) is not None:
-            raise BadInput(f"{train_program.option(name)} is of a step of a task: it needs --task")
+            raise BadInput(
+                f"{train_program.option(name)} needs --task: the option belongs to a training step"
+            )
     phases = parse_phases(arguments.phases)
-    asked = {} if arguments.widths is None else parse_widths(arguments.widths)
+    requested = {} if arguments.widths is None else parse_widths(arguments.widths)
     if arguments.over:
-        return _sweep(arguments, phases, asked)
+        return _sweep(arguments, phases, requested)
     config = read_config(arguments)
-    widths = widths_of(config.numerics, asked)
+    widths = widths_of(config.numerics, requested)
     _check_picture(arguments.out)
     if arguments.out is not None and phases == [CONVERT]:
-        raise BadInput(f"--out draws products, of which --phases {CONVERT} has none")
+        raise BadInput(
+            f"--out needs a product to draw, and --phases {CONVERT} has no product: add a "
+            "phase, or leave --out out"
+        )
     layers = read_shapes(arguments.shapes, arguments.batch)
     with on_all_cores() if len(layers) >= MANY else nullcontext(map) as mapped:
         return _one_machine(arguments, config, layers, phases, mapped, widths)
@@ -156,27 +162,29 @@ def execute(arguments: argparse.Namespace) -> int:
 def _one_step(arguments: argparse.Namespace) -> int:
     """Report the cycles of a step of a task."""
     if arguments.over or arguments.out is not None:
-        raise BadInput("--over and --out are about layers: leave them out, or --task")
+        raise BadInput("--over and --out work only with --shapes, not with --task")
     for name, default in LAYERS_ALONE.items():
         if getattr(arguments, name) != default:
-            raise BadInput(f"--{name} is about layers: leave it out, or --task")
+            raise BadInput(f"--{name} works only with --shapes, not with --task")
     config, task = read_config(arguments), find_task(arguments.task)
     options = train_program.program_of(config, task, arguments)
-    found = task_step(config, task, arguments.latency, options)
-    causes = found.by_cause
+    estimated = task_step(config, task, arguments.latency, options)
+    causes = estimated.cause_cycles
     if arguments.json:
-        commands = [{**vars(each), "opcode": each.opcode.name.lower()} for each in found.commands]
-        step = {"task": arguments.task, "cycles": found.cycles, "causes": causes}
+        commands = [
+            {**vars(each), "opcode": each.opcode.name.lower()} for each in estimated.commands
+        ]
+        step = {"task": arguments.task, "cycles": estimated.cycles, "causes": causes}
         if arguments.clock is not None:
-            step["seconds"] = found.cycles / (arguments.clock * 1e6)
+            step["seconds"] = estimated.cycles / (arguments.clock * 1e6)
         print_json(step | {"latency": arguments.latency, "commands": commands})
         return 0
     timed = ""
     if arguments.clock is not None:
-        milliseconds = estimate_table.significant(found.cycles / (arguments.clock * 1e3))
+        milliseconds = estimate_table.significant(estimated.cycles / (arguments.clock * 1e3))
         timed = f", {milliseconds} ms at {arguments.clock:g} MHz"
-    say(f"a step of {arguments.task}: {found.cycles:,} cycles{timed}")
-    parts = percents({cause: cycles / found.cycles for cause, cycles in causes.items()})
+    say(f"a step of {arguments.task}: {estimated.cycles:,} cycles{timed}")
+    parts = percents({cause: cycles / estimated.cycles for cause, cycles in causes.items()})
     for cause, cycles in causes.items():
         say(f"  {cause:<14}{cycles:>8,}  {parts[cause]:>5.1f}%")
     return 0
@@ -209,8 +217,11 @@ def _one_machine(
     for line in estimate_table.lines_of(costs, sums, bits, clock):
         say(line)
     if depthwise:
-        said = "depthwise, a product for each channel (groups = 1 in the file: not)"
-        say(f"{said}: {_few(depthwise)}")
+        summary = (
+            "depthwise layers, computed as a product for each channel (groups = 1 in the file "
+            "makes a layer dense)"
+        )
+        say(f"{summary}: {_few(depthwise)}")
     say(f"{config.name}: {size}")
     if clock is not None:
         say(estimate_table.pace_line(config, sums, clock))
@@ -220,7 +231,9 @@ def _one_machine(
     if arguments.out is not None:
         say(f"wrote {arguments.out}")
     others = ",".join(str(each) for each in DATA_WIDTHS if each != config.bus.data_width)
-    say_next(f"--over bus.data_width={others} compares machines, --phases convert conversions")
+    say_next(
+        f"--over bus.data_width={others} compares machines; --phases convert estimates conversions"
+    )
     return 0
 
 
@@ -230,21 +243,23 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED]) + more
 
 
-def _sweep(arguments: argparse.Namespace, phases: Sequence[str], asked: Mapping[str, int]) -> int:
+def _sweep(
+    arguments: argparse.Namespace, phases: Sequence[str], requested: Mapping[str, int]
+) -> int:
     """Report the cost of all layers, for every machine."""
-    machines = configurations(arguments.over, partial(_overridden, arguments, asked))
+    machines = configurations(arguments.over, partial(_overridden, arguments, requested))
     _check_picture(arguments.out)
     layers, clock = read_shapes(arguments.shapes, arguments.batch), arguments.clock
-    found: list[SweptMachine] = []
-    with progress("estimating, of all machines") as report:
-        for each in swept(machines, layers, phases, arguments.latency, asked, clock):
-            found.append(each)
-            report(len(found), len(machines), None)
+    machines_done: list[SweptMachine] = []
+    with progress("estimating all machines") as report:
+        for each in swept(machines, layers, phases, arguments.latency, requested, clock):
+            machines_done.append(each)
+            report(len(machines_done), len(machines), None)
     if arguments.out is not None:
-        write_front(found, arguments.out, f"{arguments.shapes}: cycles against size", clock)
+        write_front(machines_done, arguments.out, f"{arguments.shapes}: cycles against size", clock)
     if arguments.json:
-        front = Front.of(found)
-        record = [each.record() | {"pareto": each in front.machines} for each in found]
+        front = Front.of(machines_done)
+        record = [each.record() | {"pareto": each in front.machines} for each in machines_done]
         print_json(
             {
                 "latency": arguments.latency, "clock_mhz": clock, "area": front.measure,
@@ -252,7 +267,7 @@ def _sweep(arguments: argparse.Namespace, phases: Sequence[str], asked: Mapping[
             }
         )  # fmt: skip
         return 0
-    for line in sweep_lines(found, clock):
+    for line in sweep_lines(machines_done, clock):
         say(line)
     if arguments.out is not None:
         say(f"wrote {arguments.out}")
@@ -260,13 +275,13 @@ def _sweep(arguments: argparse.Namespace, phases: Sequence[str], asked: Mapping[
 
 
 def _overridden(
-    arguments: argparse.Namespace, asked: Mapping[str, int], overrides: Sequence[str]
+    arguments: argparse.Namespace, requested: Mapping[str, int], overrides: Sequence[str]
 ) -> Config:
     """Return the machine of the command with further overrides. BadInput if the machine does not
-    have the ``asked`` widths."""
-    changed = {**vars(arguments), "overrides": laid_over(arguments.overrides, overrides)}
+    have the ``requested`` widths."""
+    changed = {**vars(arguments), "overrides": merge_overrides(arguments.overrides, overrides)}
     config = read_config(argparse.Namespace(**changed))
-    widths_of(config.numerics, asked)
+    widths_of(config.numerics, requested)
     return config
 
 
@@ -293,15 +308,16 @@ def parse_phases(text: str) -> list[str]:
     names = list(dict.fromkeys(name.strip() for name in text.split(",")))
     wrong = [name for name in names if name not in PHASES]
     if wrong:
-        near = meant(wrong[0], PHASES)
+        near = suggestion(wrong[0], PHASES)
         raise BadInput(
-            f"--phases must each be one of {', '.join(PHASES)}, not {', '.join(wrong)}{near}"
+            f"every phase of --phases must be one of {', '.join(PHASES)}, not "
+            f"{', '.join(wrong)}{near}"
         )
-    twice = [name for name in names if name in OF_BACKWARD] if BACKWARD in names else []
+    twice = [name for name in names if name in BACKWARD_OPTIONS] if BACKWARD in names else []
     if twice:
         raise BadInput(
-            f"--phases has {' and '.join(twice)} twice: {BACKWARD} is "
-            f"{' and '.join(OF_BACKWARD)} already"
+            f"--phases has {' and '.join(twice)} twice: {BACKWARD} includes "
+            f"{' and '.join(BACKWARD_OPTIONS)}"
         )
     return names
 
@@ -314,7 +330,7 @@ def read_shapes(text: str, batch: int) -> list[NamedLayer]:
     if not path.exists():
         raise BadInput(
             f"--shapes: there is no file {text}; known lists are {', '.join(LISTS)}"
-            + meant(text, LISTS)
+            + suggestion(text, LISTS)
         )
     return read_layers(path, batch)
 

@@ -13,21 +13,21 @@ from diastole.files import atomic
 from diastole.files.outputs import check_output
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.operations import OPERATIONS
-from diastole_sim.spec.require import shown, whole_number
+from diastole_sim.spec.require import excerpt, whole_number
 
 if TYPE_CHECKING:
     from diastole_hw.plan.plan import Plan
 
-MOST_LANES = 32
+MAX_LANES = 32
 """Largest number of lanes side by side in a picture."""
-MOST_SUMS = 120_000
+MAX_SUMS = 120_000
 """Largest number of partial sums in a page: about 600 kB of the page."""
 
 
 def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "explain",
-        help="a page that steps through a small product, cycle by cycle",
+        help="write a page that steps through a small product, cycle by cycle",
         description=__doc__,
         epilog="example: diastole explain --preset pico --op dw -o page.html",
         allow_abbrev=False,
@@ -37,17 +37,19 @@ def add_parser(commands: Commands) -> None:
         "--op",
         choices=tuple(OPERATIONS),
         default="forward",
-        help="the product that the page shows first; the others are in it too (default: forward)",
+        help="product that the page shows first; the page has all products (default: forward)",
     )
     parser.add_argument(
         "--sizes",
         metavar="M,K,N",
         type=sizes,
         default="16,16,16",
-        help="X is M x K, W is K x N, dY is M x N (default: 16,16,16)",
+        help="sizes of the product: X is M x K, W is K x N, dY is M x N (default: 16,16,16)",
     )
-    add_seed(parser, "of the tensors, which are normally distributed")
-    parser.add_argument("-o", "--out", metavar="PAGE.html", type=Path, required=True)
+    add_seed(parser, "seed of the tensors, which are normally distributed")
+    parser.add_argument(
+        "-o", "--out", metavar="PAGE.html", type=Path, required=True, help="page to write"
+    )
     parser.set_defaults(execute=execute)
 
 
@@ -56,7 +58,7 @@ def sizes(text: str) -> dict[str, int]:
     parts = [whole_number(part.strip()) or 0 for part in text.split(",")]
     if len(parts) != 3 or not all(1 <= part <= MAX_SIZE for part in parts):
         raise argparse.ArgumentTypeError(
-            f"must be three positive integers M,K,N, not {shown(text)}"
+            f"must be three positive integers M,K,N, not {excerpt(text)}"
         )
     return dict(zip("mkn", parts, strict=True))
 
@@ -65,9 +67,9 @@ def execute(arguments: argparse.Namespace) -> int:
     config = read_config(arguments)
     if config.numerics.chooses_widths:
         raise BadInput(
-            "explain steps through machines whose elements have one width, not fast: "
-            "--set format.x=bfp2 --set format.w=bfp2 --set format.dy=bfp2 shows what each of its "
-            "planes goes through"
+            "explain needs formats with a single width, not fast: --set format.x=bfp2 "
+            "--set format.w=bfp2 --set format.dy=bfp2 shows the path of a single plane of "
+            "fast"
         )
     _check_size(config, arguments.sizes)
     check_output("--out", arguments.out, (".html", ".htm"))
@@ -83,14 +85,17 @@ def execute(arguments: argparse.Namespace) -> int:
     page = write_page(config, arguments.sizes, operands, values, stories, first).encode()
     atomic.replace(arguments.out, lambda file: file.write(page))
     if first != arguments.op:
-        say(f"{config.name} has no fused pass: its backward pass is dX, then dW; both are there")
+        say(f"{config.name} has no fused pass: the page shows dX, then dW")
     for result, run in zip(results, runs, strict=True):
         assert result.counters is not None
         say(
             f"{result.op}: {result.counters.cycles} cycles, {run.cycles} of them from the first "
             f"request to the last beat written; {len(run.sums)} slots in {len(run.passes)} passes"
         )
-    say(f"wrote {arguments.out} ({len(page) / 1000:.0f} kB): open it in a browser, arrow keys step")
+    say(
+        f"wrote {arguments.out} ({len(page) / 1000:.0f} kB): open the page in a browser; arrow "
+        "keys step"
+    )
     return 0
 
 
@@ -98,16 +103,17 @@ def _check_size(config: Config, axes: dict[str, int]) -> None:
     """Raise BadInput if the page would be too large to read."""
     plan = config.plan
     lanes = max(plan.rows, plan.cols) * plan.block
-    if lanes > MOST_LANES:
+    if lanes > MAX_LANES:
         raise BadInput(
-            f"{config.name} has {lanes} lanes side by side, a page shows {MOST_LANES} at most; "
-            "make it smaller with --set array.rows=... --set array.cols=..., or take --preset nano"
+            f"{config.name} has {lanes} lanes side by side, but a page shows at most "
+            f"{MAX_LANES}; choose a smaller array with --set array.rows=... --set "
+            "array.cols=..., or --preset nano"
         )
     sums = about_sums(plan, axes)
-    if sums > MOST_SUMS:
+    if sums > MAX_SUMS:
         raise BadInput(
-            f"--sizes: a page of this has about {sums} partial sums, {MOST_SUMS} at most are "
-            "shown; 16,16,16 is enough to see everything"
+            f"--sizes gives about {sums} partial sums, but a page shows at most "
+            f"{MAX_SUMS}; 16,16,16 is enough to show every detail"
         )
 
 

@@ -28,7 +28,7 @@ def add_parser(commands: Commands) -> None:
         "--formats",
         metavar="A,B,...",
         default=",".join(FORMAT_NAMES),
-        help="the formats to show (default: every name)",
+        help="formats to show, with commas between the names (default: every name)",
     )
     parser.add_argument(
         "--block",
@@ -36,7 +36,7 @@ def add_parser(commands: Commands) -> None:
         type=one_of(*BLOCK_SIDES),
         choices=BLOCK_SIDES,
         default=8,
-        help="side of a block, as array.block (default: 8)",
+        help="side of a block, as in array.block (default: 8)",
     )
     trials.add_arguments(parser)
     add_json(parser)
@@ -44,9 +44,9 @@ def add_parser(commands: Commands) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    given = trials.given_options(arguments)
+    options = trials.option_values(arguments)
     kind = arguments.rounding_kind
-    choices = parse_choices(arguments.formats, given, arguments.block, kind)
+    choices = parse_choices(arguments.formats, options, arguments.block, kind)
     _check_picture(arguments)
     if arguments.data is None:
         return show(choices.names, arguments.block, arguments.json)
@@ -84,5 +84,5 @@ def _check_picture(arguments: argparse.Namespace) -> None:
     if path is None:
         return
     if arguments.data is None:
-        raise BadInput("--out needs --data: the picture is of your tensors")
+        raise BadInput("--out needs --data: the picture shows your tensors")
     check_picture("--out", path)

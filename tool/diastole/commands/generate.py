@@ -12,7 +12,7 @@ from diastole.layers.layer_costs import usual_use
 def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "generate",
-        help="write the hardware",
+        help="write the Verilog, the drivers and all further files of a product",
         description=__doc__,
         epilog="example: diastole generate my.toml -o product",
         allow_abbrev=False,
@@ -24,7 +24,7 @@ def add_parser(commands: Commands) -> None:
         metavar="DIR",
         type=Path,
         required=True,
-        help="the product's folder; if it exists it must be a product, and is replaced",
+        help="folder to write; an existing folder is replaced, and must be a product",
     )
     add_json(parser)
     parser.set_defaults(execute=execute)
@@ -45,5 +45,5 @@ def execute(arguments: argparse.Namespace) -> int:
         )
         say(usual_use(config))
         command = f"diastole train {retyped(arguments)} --task digits --verify"
-        say_next(f"{command} runs it in Verilator")
+        say_next(f"{command} runs the product in Verilator")
     return 0

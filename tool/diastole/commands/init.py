@@ -22,15 +22,18 @@ def add_parser(commands: Commands) -> None:
         epilog="example: diastole init my.toml --preset edge",
         allow_abbrev=False,
     )
-    parser.add_argument("file", metavar="FILE", type=Path, help="the file to write")
+    parser.add_argument("file", metavar="FILE", type=Path, help="TOML file to write")
     parser.add_argument(
         "--preset",
         choices=PRESET_NAMES,
         default="nano",
-        help="where to start: one of our machines, or that of a board (default: nano)",
+        help="configuration to start from: a ready machine, or the machine of a board "
+        "(default: nano)",
     )
     parser.add_argument(
-        "--numbers", choices=tuple(NUMBERS), help="published numbers instead of the preset's bfp4"
+        "--numbers",
+        choices=tuple(NUMBERS),
+        help="published number formats instead of bfp4 of the preset",
     )
     parser.add_argument("--force", action="store_true", help="overwrite FILE if it exists")
     parser.set_defaults(execute=execute)
@@ -42,15 +45,15 @@ def execute(arguments: argparse.Namespace) -> int:
         raise BadInput(f"{path}: is a directory")
     check_folder(path)
     check_output("FILE", path, (".toml",))
-    config, chosen = read_preset(arguments.preset), f"preset {arguments.preset}"
+    config, source = read_preset(arguments.preset), f"preset {arguments.preset}"
     if arguments.numbers:
         config = from_document(config.to_dict(), [f"numbers={arguments.numbers}"])
-        chosen += f", numbers {arguments.numbers}"
+        source += f", numbers {arguments.numbers}"
     text = to_toml(config).encode()
     try:
         (atomic.replace if arguments.force else atomic.create)(path, lambda file: file.write(text))
     except FileExistsError:
-        raise BadInput(f"{path}: exists; --force overwrites it") from None
-    say(f"wrote {path} ({chosen})")
-    say_next(f"edit it, then diastole check {shlex.quote(str(path))}")
+        raise BadInput(f"{path}: the file exists; --force overwrites the file") from None
+    say(f"wrote {path} ({source})")
+    say_next(f"edit the file, then diastole check {shlex.quote(str(path))}")
     return 0

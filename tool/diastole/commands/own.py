@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Callable, Iterable
 
 from diastole.console import one_line
-from diastole.nearest import meant
+from diastole.nearest import suggestion
 from diastole_sim.program.own_code import FORM, OwnCode, OwnCodeError, OwnNameError
-from diastole_sim.spec.require import shown
+from diastole_sim.spec.require import excerpt
 
 OWN_PAGE = "docs/own.md"
 """Page on how a user writes an activation or an optimiser."""
@@ -21,25 +21,25 @@ class NamesOrOwn(tuple[str, ...]):
 
 
 def named_or_own(
-    known: Iterable[str], check: Callable[[OwnCode], object]
+    accepted: Iterable[str], check: Callable[[OwnCode], object]
 ) -> Callable[[str], str | OwnCode]:
     """Return a type for argparse: a known name, or an object of a user's file by its name.
     ``check`` raises an OwnCodeError unless the object is of the right kind."""
-    names = tuple(known)
+    names = tuple(accepted)
 
     def parse(text: str) -> str | OwnCode:
         if text in names:
             return text
         if ":" not in text:
             raise argparse.ArgumentTypeError(
-                f"must be one of {', '.join(names)}, or {FORM}, not {shown(text)}"
-                f"{meant(text, names)}"
+                f"must be one of {', '.join(names)}, or {FORM}, not {excerpt(text)}"
+                f"{suggestion(text, names)}"
             )
         try:
             code = OwnCode.read(text)
             check(code)
         except OwnNameError as error:
-            near = meant(error.name, error.names)
+            near = suggestion(error.name, error.names)
             raise argparse.ArgumentTypeError(one_line(f"{error}{near}")) from None
         except OwnCodeError as error:
             raise argparse.ArgumentTypeError(one_line(str(error))) from None

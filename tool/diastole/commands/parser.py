@@ -6,8 +6,8 @@ from typing import Any, NoReturn
 
 from diastole.console import say
 from diastole.errors import BadInput
-from diastole.nearest import meant
-from diastole_sim.spec.require import shown
+from diastole.nearest import suggestion
+from diastole_sim.spec.require import excerpt
 
 
 class Parser(argparse.ArgumentParser):
@@ -27,12 +27,12 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[Any, list[str]]:
         """Parse as argparse does. An unknown argument is an error of the command, which can name
         the nearest known argument."""
-        found, rest = super().parse_known_args(args, namespace)
+        result, rest = super().parse_known_args(args, namespace)
         if rest:
             option = next((word for word in rest if word.startswith("-")), "")
-            near = meant(option.partition("=")[0], self._option_string_actions)
-            self.error(f"unrecognized arguments: {' '.join(rest)}{near}")
-        return found, rest
+            near = suggestion(option.partition("=")[0], self._option_string_actions)
+            self.error(f"the command does not accept {' '.join(rest)}{near}")
+        return result, rest
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a value that is no choice, with equal words in every Python."""
@@ -42,6 +42,6 @@ class Parser(argparse.ArgumentParser):
         of_commands = isinstance(action.choices, dict)  # choices of `add_subparsers`
         raise argparse.ArgumentError(
             None if of_commands else action,
-            f"must be one of {'the commands ' if of_commands else ''}{', '.join(names)}, "
-            f"not {shown(str(value))}{meant(str(value), names)}",
+            f"{'COMMAND ' if of_commands else ''}must be one of {', '.join(names)}, "
+            f"not {excerpt(str(value))}{suggestion(str(value), names)}",
         )

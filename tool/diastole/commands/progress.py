@@ -27,26 +27,26 @@ def progress(what: str, *, lines: bool = True) -> Generator[Report]:
         task = bar.add_task(what)
 
         def report(done: int, steps: int, loss: float | None) -> None:
-            bar.update(task, completed=done, total=steps, description=what + _said(loss))
+            bar.update(task, completed=done, total=steps, description=what + _loss_text(loss))
 
         yield report
 
 
 def _lines(what: str) -> Report:
-    said, begun = 0, time.monotonic()
+    tenths, begun = 0, time.monotonic()
 
     def report(done: int, steps: int, loss: float | None) -> None:
-        nonlocal said
-        if done * 10 // steps > said or done == steps:
-            said = done * 10 // steps
+        nonlocal tenths
+        if done * 10 // steps > tenths or done == steps:
+            tenths = done * 10 // steps
             left = (time.monotonic() - begun) / done * (steps - done)
-            time_left = f", some {left:.0f} s left" if left >= 1 else ""
-            note(f"{what}: step {done} of {steps}{_said(loss)}{time_left}")
+            time_left = f", about {left:.0f} s left" if left >= 1 else ""
+            note(f"{what}: step {done} of {steps}{_loss_text(loss)}{time_left}")
 
     return report
 
 
-def _said(loss: float | None) -> str:
+def _loss_text(loss: float | None) -> str:
     return "" if loss is None else f", loss {loss:.4f}"
 
 

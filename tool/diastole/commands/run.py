@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from diastole.backend import held, in_machine, make_device
+from diastole.backend import as_device_tensor, make_device, uploaded
 from diastole.commands.arguments import Commands, add_config, add_execution, read_config
 from diastole.commands.backends import execution_of
 from diastole.config.keys import Config
@@ -15,7 +15,7 @@ from diastole.console import fail, note, print_json, say, say_next, warn
 from diastole.errors import BadInput, CheckFailed
 from diastole.files import tensors
 from diastole.files.outputs import check_output
-from diastole.files.tensors import Array, Floats, Given
+from diastole.files.tensors import Array, FileTensors, Floats
 from diastole_sim.codes.codes import suffixes, to_codes
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol, ProductResult
 from diastole_sim.golden.compare import GoldenComparison, Readable, copy_name
@@ -33,7 +33,7 @@ from diastole_sim.spec.registers import WAIT_CAUSES
 def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "run",
-        help="compute one matrix product",
+        help="compute a matrix product on your data",
         description=__doc__,
         epilog="example: diastole run my.toml --op forward --in a.npz --out b.npz --verify",
         allow_abbrev=False,
@@ -43,7 +43,8 @@ def add_parser(commands: Commands) -> None:
         "--op",
         choices=tuple(OPERATIONS),
         required=True,
-        help="Y = X W; dX = dY W^T; dW = X^T dY; or both gradients",
+        help="product to compute: forward is Y = X W, dx is dX = dY W^T, dw is dW = X^T dY, "
+        "backward is both gradients",
     )
     parser.add_argument(
         "--in",
@@ -51,7 +52,7 @@ def add_parser(commands: Commands) -> None:
         dest="source",
         type=Path,
         required=True,
-        help="the tensors that the product needs: X (M x K), W (K x N), dY (M x N)",
+        help="file with the tensors of the product: X (M x K), W (K x N), dY (M x N)",
     )
     parser.add_argument(
         "--out",
@@ -59,28 +60,28 @@ def add_parser(commands: Commands) -> None:
         dest="target",
         type=Path,
         required=True,
-        help="Y, dX, dW, and X_q, W_q, dY_q, the operands as converted (two copies where groups "
-        "are vectors: X_q_k, X_q_m, W_q_n, W_q_k, dY_q_n, dY_q_m)",
+        help="file to write: Y, dX, dW and the converted operands X_q, W_q, dY_q (two copies "
+        "where groups are vectors: X_q_k, X_q_m, W_q_n, W_q_k, dY_q_n, dY_q_m)",
     )
     parser.add_argument(
         "--codes",
         action="store_true",
-        help="take and write operands as element codes and scales too: X_codes, X_scales, "
+        help="also read and write operands as element codes and scales: X_codes, X_scales, "
         "X_tensor_scale, X_format",
     )
     parser.add_argument(
         "--nest",
         metavar="NAME=VALUE,...",
-        help="the loops of forward, dx or dw: t_blocks, groups, chunk, outer (t or l), keep (none, "
-        "stream, held or both); what is left out is the machine's own, without --nest the model of "
-        "the machine chooses; the result is the same",
+        help="loops of forward, dx or dw: t_blocks, groups, chunk, outer (t or l), keep (none, "
+        "stream, held or both); absent names keep the values of the machine, and without "
+        "--nest the model of the machine chooses; the result does not depend on the loops",
     )
     parser.add_argument(
         "--part",
         metavar="AXIS,INDEX,COUNT",
-        help="compute part INDEX, from 0 on, of COUNT along m, n or k, as one of so many machines "
-        "that share the product: tensors are converted whole, and results and _q are those of the "
-        "part; not along an axis that the product sums over",
+        help="compute part INDEX, from 0 on, of COUNT parts along m, n or k, as one of COUNT "
+        "machines that share the product; tensors are converted whole, results and _q "
+        "belong to the part; the axis of the sum cannot be cut",
     )
     add_execution(parser)
     parser.set_defaults(execute=execute)
@@ -91,32 +92,32 @@ def execute(arguments: argparse.Namespace) -> int:
     execution = execution_of(arguments)
     check_output("--out", arguments.target, (".npz",))
     op, nest = arguments.op, read_nest(arguments, config)
-    given = tensors.read_given(arguments.source, op, config.numerics, codes=arguments.codes)
-    whole = tensors.check_sizes(op, given.tensors, config.numerics)
+    source = tensors.read_tensors(arguments.source, op, config.numerics, codes=arguments.codes)
+    whole = tensors.check_sizes(op, source.tensors, config.numerics)
     part = read_part(arguments)
     sizes = part_sizes(part, op, whole, config)
     check_nest(nest, op, sizes, config)
     if arguments.codes:
-        tensors.check_codes(given.tensors, config.numerics)
-    for text in given.notes:
+        tensors.check_codes(source.tensors, config.numerics)
+    for text in source.notes:
         note(text)
-    for text in tensors.warnings(given.tensors, config.numerics.special):
+    for text in tensors.warnings(source.tensors, config.numerics.special):
         warn(text)
     with make_device(execution, config, nest=nest) as device:
-        converted = operands(device, op, given)
+        converted = operands(device, op, source)
         result = multiply(device, op, parted(device, op, converted, part, config.numerics))
         cycles = convert_cycles(result, converted)
         written = outputs(result)
-        found = {name: read_back(operand) for name, operand in result.operands.items()}
+        read = {name: read_back(operand) for name, operand in result.operands.items()}
         beyond = beyond_float32(result, config.numerics)
     comparison, codes = GoldenComparison(), {}
     if arguments.verify or arguments.codes:
         golden = NumpyDevice(config.numerics, seed=execution.seed)
-        standard = parted(golden, op, operands(golden, op, given), part, config.numerics)
+        standard = parted(golden, op, operands(golden, op, source), part, config.numerics)
         if arguments.verify:
-            comparison = compare(result, found, multiply(golden, op, standard))
+            comparison = compare(result, read, multiply(golden, op, standard))
         if arguments.codes:
-            codes = code_arrays(found, standard)
+            codes = code_arrays(read, standard)
     tensors.write(arguments.target, written | codes)
     record = summary(config, execution.backend, sizes, result, comparison, arguments.verify)
     record |= {"convert_cycles": cycles, "part": None if part is None else str(part)}
@@ -127,9 +128,9 @@ def execute(arguments: argparse.Namespace) -> int:
         floats = config.accumulator.kind == "float"
         say(describe(record, arguments.target, floats=floats))
         say_next(
-            "--verify compares all of it with the numpy model, bit for bit"
+            "--verify compares all results with the numpy model, bit for bit"
             if not arguments.verify
-            else "--trace waves.vcd records waves of it"
+            else "--trace waves.vcd records the waves"
         )
     for line in failures(comparison):
         fail(line)
@@ -149,8 +150,8 @@ def read_nest(arguments: argparse.Namespace, config: Config) -> Nest | None:
         raise BadInput(f"--nest: {error}") from error
     if config.plan.nests.of(arguments.op) is None:
         raise BadInput(
-            f"--nest: {arguments.op} takes none: its one pass has loops of its own, and where "
-            "it is two products each takes its own: --op dx, then --op dw"
+            f"--nest: {arguments.op} takes no nest, because the loops of both gradients "
+            "are fixed; run --op dx and --op dw, each with a nest"
         )
     return nest
 
@@ -194,18 +195,18 @@ def part_sizes(
     return replace(sizes, **{part.axis: last - first})
 
 
-def operands(device: DeviceProtocol, op: str, given: Given) -> dict[str, ConvertedTensor]:
+def operands(device: DeviceProtocol, op: str, tensors: FileTensors) -> dict[str, ConvertedTensor]:
     """Return the operands of ``op`` on the device, by name: at step 0, with the tags of layer 0."""
-    found: dict[str, ConvertedTensor] = {}
+    converted: dict[str, ConvertedTensor] = {}
     for operand in OPERATIONS[op].operands:
-        name, tensor = operand.name, given.tensors[operand.name]
+        name, tensor = operand.name, tensors.tensors[operand.name]
         if isinstance(tensor, Quantised):
-            found[name] = held(device, tensor)
+            converted[name] = uploaded(device, tensor)
         else:
-            found[name] = device.convert(
-                tensor, operand.tensor_class, tag=operand.number, scale=given.scales.get(name)
+            converted[name] = device.convert(
+                tensor, operand.tensor_class, tag=operand.number, scale=tensors.scales.get(name)
             )
-    return found
+    return converted
 
 
 def parted(
@@ -220,14 +221,14 @@ def parted(
         return converted
     stored = {name: read_back(tensor) for name, tensor in converted.items()}
     own = parts_of(OPERATIONS[op], stored, part, numerics)
-    return {name: held(device, tensor) for name, tensor in own.items()}
+    return {name: uploaded(device, tensor) for name, tensor in own.items()}
 
 
 def convert_cycles(result: ProductResult, converted: dict[str, ConvertedTensor]) -> int | None:
     """Return the cycles of the conversions of whole tensors; None without a clock."""
     if result.counters is None:
         return None
-    return sum(in_machine(tensor).convert_cycles for tensor in converted.values())
+    return sum(as_device_tensor(tensor).convert_cycles for tensor in converted.values())
 
 
 def multiply(
@@ -249,7 +250,7 @@ def outputs(result: ProductResult) -> dict[str, Floats]:
 
 
 def code_arrays(
-    found: dict[str, Quantised], standard: dict[str, ConvertedTensor]
+    codes: dict[str, Quantised], standard: dict[str, ConvertedTensor]
 ) -> dict[str, Array]:
     """Return the arrays that ``--codes`` adds: the operands as their formats define codes and
     scales.
@@ -258,7 +259,7 @@ def code_arrays(
     CheckFailed if the device stored an element without a code under these scales.
     """
     arrays: dict[str, Array] = {}
-    for name, tensor in found.items():
+    for name, tensor in codes.items():
         try:
             copies = to_codes(tensor, read_back(standard[name]))
         except ValueError as error:
@@ -266,7 +267,7 @@ def code_arrays(
         arrays[f"{name}_format"] = np.array(str(copies[0].form))
         if copies[0].tensor_scale is not None:
             arrays[f"{name}_tensor_scale"] = np.array(copies[0].tensor_scale, np.float64)
-        for suffix, copy in zip(suffixes(tensor.tensor_class, tensor.chosen), copies, strict=True):
+        for suffix, copy in zip(suffixes(tensor.tensor_class, tensor.storage), copies, strict=True):
             arrays[f"{name}_codes{suffix}"] = copy.codes
             if copy.scales is not None:
                 arrays[f"{name}_scales{suffix}"] = copy.scales
@@ -281,11 +282,11 @@ def read_back(tensor: ConvertedTensor) -> Quantised:
 
 
 def compare(
-    got: ProductResult, found: dict[str, Quantised], expected: ProductResult
+    got: ProductResult, results: dict[str, Quantised], expected: ProductResult
 ) -> GoldenComparison:
-    """Compare all reports of a device about a product and its operands, read as ``found``."""
+    """Compare all reports of a device about a product and its operands, read as ``results``."""
     comparison = GoldenComparison()
-    for name, tensor in found.items():
+    for name, tensor in results.items():
         comparison.operand(name, tensor, expected.operands[name])
     comparison.result(got, expected)
     return comparison
@@ -341,13 +342,13 @@ def summary(
 def beyond_float32(result: ProductResult, numerics: Numerics) -> dict[str, int]:
     """Return how many stored elements are larger than any float32, by operand with a count above 0.
     The array of the elements has Inf for large elements, though the format stores no Inf."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for name, operand in result.operands.items():
-        chosen = numerics.tensor_class(operand.tensor_class).format
-        copies = () if chosen.specials == "ieee" else operand.copy_values().values()
+        format = numerics.tensor_class(operand.tensor_class).format
+        copies = () if format.specials == "ieee" else operand.copy_values().values()
         if count := sum(int(np.count_nonzero(np.isinf(values))) for values in copies):
-            found[name] = count
-    return found
+            counts[name] = count
+    return counts
 
 
 def improvements(result: ProductResult) -> dict[str, dict[str, int]]:
@@ -402,8 +403,8 @@ def describe(record: dict[str, Any], target: Path, *, floats: bool = False) -> s
         )
     for name, count in record["beyond_float32"].items():
         lines.append(
-            f"{name}_q has Inf for {count} elements: they are stored, and multiplied, as finite "
-            "numbers that float32 does not reach"
+            f"{name}_q has Inf for {count} elements: the machine stores and multiplies "
+            "finite numbers beyond the range of float32"
         )
     if record["underflowed"]:
         lines.append(

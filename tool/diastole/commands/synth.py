@@ -24,7 +24,7 @@ from diastole.files import atomic
 from diastole.files.outputs import check_output, check_picture
 from diastole.product.cached import cached
 from diastole.synth.delays import USUAL_MHZ, delays_of
-from diastole.synth.flow import ASKED_MHZ, Request, Synthesis, Tools, synthesise
+from diastole.synth.flow import DEFAULT_MHZ, Request, Synthesis, Tools, synthesise
 from diastole.synth.mapper import Design
 from diastole.synth.route import PLACERS
 from diastole.synth.targets import FPGAS, SG13G2, Cells, read_target
@@ -36,7 +36,7 @@ BITSTREAMS = (".bit", ".bin", ".fs")
 def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "synth",
-        help="gates and LUTs by component, place and route",
+        help="count gates and LUTs by component, and place and route",
         description=__doc__,
         epilog="example: diastole synth --preset pico --target ecp5 --pnr",
         allow_abbrev=False,
@@ -46,53 +46,67 @@ def add_parser(commands: Commands) -> None:
         "--target",
         required=True,
         metavar="T",
-        help=f"{', '.join(FPGAS)}, {SG13G2}, or a library of cells, FILE.lib",
+        help=f"target of the mapping: {', '.join(FPGAS)}, {SG13G2}, or FILE.lib, a library of "
+        "cells",
     )
     devices = "; ".join(f"{name}: {', '.join(each.devices)}" for name, each in FPGAS.items())
-    parser.add_argument("--device", metavar="D", help=f"{devices} (default: the first)")
+    parser.add_argument(
+        "--device", metavar="D", help=f"FPGA of the target: {devices} (default: the first)"
+    )
     parser.add_argument(
         "--flat",
         action="store_true",
-        help="map everything as one, which is slower and smaller than a component at a time",
+        help="map the whole machine at once, which is slower and gives fewer gates than "
+        "component by component",
     )
-    parser.add_argument("--pnr", action="store_true", help="place and route, flat")
+    parser.add_argument("--pnr", action="store_true", help="place and route the whole machine")
     parser.add_argument(
         "--delays",
         action="store_true",
-        help="of standard cells, sized for a clock: longest paths by their own delays, no wires",
+        help="longest paths of standard cells sized for a clock, by the delays of the library, "
+        "without wires",
     )
     parser.add_argument(
         "--freq",
         metavar="MHZ",
         type=megahertz(1, 2000),
-        help="the clock that is asked of --pnr or --delays; exit code 1 where it is missed "
-        f"(default: {ASKED_MHZ:g}, of cells {USUAL_MHZ:g}, and none is missed)",
+        help="clock to reach with --pnr or --delays; exit code 1 if the clock is missed "
+        f"(default: {DEFAULT_MHZ:g}, for cells {USUAL_MHZ:g}, where a slower clock is no failure)",
     )
-    add_seed(parser, "of place and route")
+    add_seed(parser, "seed of place and route")
     parser.add_argument(
         "--times",
         metavar="N",
         type=integer(1, 64),
         default=1,
-        help="place and route N times, from S on, and keep the fastest (default: 1)",
+        help="place and route N times, with the seeds from S on, and keep the fastest result "
+        "(default: 1)",
     )
     parser.add_argument(
         "--placer",
         choices=PLACERS,
-        help="how nextpnr places: static, with shorter wires, where a large machine is not routed "
-        "otherwise; heap is often the faster of small ones (default: nextpnr's own)",
+        help="placer of nextpnr: static makes shorter wires, for large machines that cannot be "
+        "routed otherwise; heap is often faster for small machines (default: the default "
+        "of nextpnr)",
     )
-    parser.add_argument("--bitstream", metavar="FILE", type=Path, help="of --pnr")
+    parser.add_argument(
+        "--bitstream", metavar="FILE", type=Path, help="file for the bitstream of --pnr"
+    )
     parser.add_argument(
         "--least",
         metavar="SHARE",
         type=fraction,
         default=0.02,
-        help="of the whole that a component takes to be shown (default: 0.02)",
+        help="smallest share of the whole for a component to be shown (default: 0.02)",
     )
-    parser.add_argument("--out", metavar="FILE", type=Path, help="the report, as --json prints it")
     parser.add_argument(
-        "--picture", metavar="PICTURE", type=Path, help="by component, .png or .svg"
+        "--out",
+        metavar="FILE",
+        type=Path,
+        help="file for the report in JSON, as --json prints the report",
+    )
+    parser.add_argument(
+        "--picture", metavar="PICTURE", type=Path, help="picture of the components, .png or .svg"
     )
     add_json(parser)
     parser.set_defaults(execute=execute)
@@ -108,22 +122,22 @@ def execute(arguments: argparse.Namespace) -> int:
     tools = Tools.find(request)
     design = Design.of_product(cached(config, _generate))
     note(f"mapping {design.top} to {request.target.title}")
-    found = synthesise(request, design, tools, note)
+    synthesis = synthesise(request, design, tools, note)
     record: dict[str, Any] = {"name": config.name, "config_sha256": config.config_sha256}
-    record |= {"clock_keys": clock_keys(config), **found.record()}
+    record |= {"clock_keys": clock_keys(config), **synthesis.record()}
     if arguments.out is not None:
         text = json.dumps(record, indent=2) + "\n"
         atomic.replace(arguments.out, lambda file: file.write(text.encode()))
     if arguments.bitstream is not None:
-        bitstream = found.bitstream
+        bitstream = synthesis.bitstream
         assert bitstream is not None
         atomic.replace(arguments.bitstream, lambda file: file.write(bitstream))
     if arguments.picture is not None:
         from diastole.report.synth_picture import write_synthesis
 
-        write_synthesis(found, arguments.picture, f"{config.name} on {request.target.title}")
-    _say(arguments, found, record)
-    _require_clock(arguments, found)
+        write_synthesis(synthesis, arguments.picture, f"{config.name} on {request.target.title}")
+    _say(arguments, synthesis, record)
+    _require_clock(arguments, synthesis)
     return 0
 
 
@@ -134,15 +148,15 @@ def _generate(config: Config, folder: Path) -> None:
     generate(config, folder)
 
 
-def _say(arguments: argparse.Namespace, found: Synthesis, record: dict[str, Any]) -> None:
+def _say(arguments: argparse.Namespace, synthesis: Synthesis, record: dict[str, Any]) -> None:
     if arguments.json:
         print_json(record)
         return
     from diastole.report.synth_table import synth_lines
 
-    for line in synth_lines(found, arguments.least):
+    for line in synth_lines(synthesis, arguments.least):
         say(line)
-    if found.routed is not None or found.delays is not None:
+    if synthesis.routed is not None or synthesis.delays is not None:
         keys = record["clock_keys"]
         fast = ", ".join(as_overrides(CLOCK_KEYS))
         faster = "" if keys == CLOCK_KEYS else f"; {fast} make it faster"
@@ -156,20 +170,20 @@ def read_request(arguments: argparse.Namespace) -> Request:
     """Return the requested synthesis. BadInput for options that do not go together."""
     route = arguments.pnr
     if not route and arguments.bitstream is not None:
-        raise BadInput("--bitstream is about place and route: give --pnr too")
+        raise BadInput("--bitstream needs --pnr: the option belongs to place and route")
     if not route and arguments.times > 1:
-        raise BadInput("--times is about place and route: give --pnr too")
+        raise BadInput("--times needs --pnr: the option belongs to place and route")
     if not route and arguments.placer is not None:
-        raise BadInput("--placer is about place and route: give --pnr too")
+        raise BadInput("--placer needs --pnr: the option belongs to place and route")
     if not (route or arguments.delays) and arguments.freq is not None:
-        raise BadInput("--freq is the clock of --pnr or --delays: give one of them too")
+        raise BadInput("--freq needs --pnr or --delays, and sets the clock to reach")
     return Request(
         target=read_target(arguments.target),
         device=arguments.device,
         flat=arguments.flat,
         route=route,
         bitstream=arguments.bitstream is not None,
-        asked_mhz=arguments.freq,
+        requested_mhz=arguments.freq,
         delays=arguments.delays,
         seed=arguments.seed,
         times=arguments.times,
@@ -186,11 +200,15 @@ def _check_files(arguments: argparse.Namespace) -> None:
     check_picture("--picture", arguments.picture)
 
 
-def _require_clock(arguments: argparse.Namespace, found: Synthesis) -> None:
-    routed, delays = found.routed, found.delays
+def _require_clock(arguments: argparse.Namespace, synthesis: Synthesis) -> None:
+    routed, delays = synthesis.routed, synthesis.delays
     if arguments.freq is not None and routed is not None and not routed.met:
         raise CheckFailed(
-            f"{routed.fmax_mhz:.2f} MHz, less than the {routed.asked_mhz:g} asked for"
+            f"the design reaches {routed.fmax_mhz:.2f} MHz, less than the requested "
+            f"{routed.requested_mhz:g} MHz"
         )
     if arguments.freq is not None and delays is not None and not delays.met:
-        raise CheckFailed(f"{delays.mhz:.1f} MHz, less than the {delays.asked_mhz:g} asked for")
+        raise CheckFailed(
+            f"the longest path allows {delays.mhz:.1f} MHz, less than the requested "
+            f"{delays.requested_mhz:g} MHz"
+        )

@@ -16,9 +16,9 @@ def task_step(
     """Return the estimate of a step that a machine does alone, with the usual ``options`` if None.
     BadInput if the machine has no vector unit, or if no program of the task fits the machine."""
     if not config.vector.enable:
-        raise BadInput("--task is for machines that do whole steps: --set vector.enable=true")
+        raise BadInput("--task needs a machine with a vector unit: give --set vector.enable=true")
     if not task.classifies:
-        raise BadInput(f"--task is of perceptrons, such as digits, not {task.name}")
+        raise BadInput(f"--task must be a perceptron, such as digits, not {task.name}")
     try:
         chosen = options or ProgramOptions(limits=program_limits(config))
         made = chosen.program(task, config.numerics, steps=STEP + 1, seed=0)

@@ -27,7 +27,7 @@ from diastole.execution import Execution
 from diastole.files import atomic
 from diastole.files.outputs import check_picture
 from diastole.layers.cell_areas import cell_area
-from diastole.nearest import meant
+from diastole.nearest import suggestion
 from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.program.job import ProgramResult
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
@@ -48,7 +48,7 @@ from diastole_sim.train.report import write_picture
 from diastole_sim.train.tasks import TASK_NAMES, Task, find_task
 
 MAX_STEPS = 1_000_000
-OPTIONS_OF = {"alpha": "fast", "beta": "fast", "switch": "low-to-high"}
+OPTION_PRECISIONS = {"alpha": "fast", "beta": "fast", "switch": "low-to-high"}
 """Precision of every option."""
 
 
@@ -67,25 +67,26 @@ def add_parser(commands: Commands) -> None:
     )
     add_config(parser)
     parser.add_argument(
-        "--task", metavar="NAME", required=True, help=f"what to learn: {listed_tasks()}"
+        "--task", metavar="NAME", required=True, help=f"task to learn: {listed_tasks()}"
     )
     parser.add_argument(
         "--steps",
         metavar="N",
         type=integer(1, MAX_STEPS),
-        help="minibatches to train on (default: the task's own number)",
+        help="minibatches to train on (default: the number of the task)",
     )
     parser.add_argument(
         "--min-accuracy",
         metavar="A",
         type=fraction,
-        help="exit with 1 if the held-out accuracy, from 0 to 1, is below A",
+        help="exit with 1 if the held-out accuracy is below A, from 0 to 1",
     )
     parser.add_argument(
         "--picture",
         metavar="FILE",
         type=Path,
-        help="draw loss, accuracy and, in the format fast, widths over the steps, .png or .svg",
+        help="picture of loss, accuracy and, in the format fast, widths over the steps, .png "
+        "or .svg",
     )
     train_state.add_state(parser)
     add_master(parser)
@@ -98,28 +99,29 @@ def add_parser(commands: Commands) -> None:
 
 def add_master(parser: argparse.ArgumentParser) -> None:
     """Add options of the weights that the host keeps and updates."""
-    group = parser.add_argument_group("master weights", "what the host keeps, and updates")
+    group = parser.add_argument_group("master weights", "weights that the host keeps and updates")
     group.add_argument(
         "--master",
         choices=tuple(FORMATS),
-        help="their format (default: that of the key numbers, else float32, not rounded)",
+        help="format of the master weights (default: from the key numbers, else float32, not "
+        "rounded)",
     )
     group.add_argument(
         "--master-rounding",
         choices=tuple(RULES),
-        help=f"of {NARROW}: how updates are rounded to it (default: {DEFAULT_ROUNDING})",
+        help=f"rounding of updates to {NARROW} (default: {DEFAULT_ROUNDING})",
     )
     group.add_argument(
         "--master-bits",
         metavar="R",
         type=integer(1, DRAW_BITS),
-        help=f"of {NARROW}: random bits of stochastic roundings (default: {DRAW_BITS})",
+        help=f"random bits of stochastic rounding to {NARROW} (default: {DRAW_BITS})",
     )
     group.add_argument(
         "--gradient",
         choices=tuple(gradient.FORMATS),
-        help="the format of weight gradients, which are rounded stochastically to it while they "
-        "have the scale of the loss (default: that of the key numbers, else float32)",
+        help="format of weight gradients, to which gradients with the scale of the loss are "
+        "rounded stochastically (default: from the key numbers, else float32)",
     )
 
 
@@ -130,12 +132,17 @@ def master_of(arguments: argparse.Namespace, default: Master = FLOAT32) -> Maste
     rounding, bits = arguments.master_rounding, arguments.master_bits
     for option, value in (("--master-rounding", rounding), ("--master-bits", bits)):
         if value is not None and FORMATS[kind] is None:
-            raise BadInput(f"{option} is of --master {NARROW}, not of {kind}")
+            raise BadInput(
+                f"{option} works only with --master {NARROW}, not with {kind}: leave {option} out"
+            )
     if kind == default.kind:
         rounding = rounding or default.rounding
     if rounding is not None and not is_stochastic(rounding):
         if bits is not None:
-            raise BadInput(f"--master-bits is of stochastic roundings, not of {rounding}")
+            raise BadInput(
+                f"--master-bits works only with stochastic rounding, not with {rounding}: "
+                "leave --master-bits out"
+            )
     elif kind == default.kind:
         bits = bits or default.bits
     return Master(kind=kind, rounding=rounding, bits=bits)
@@ -143,29 +150,30 @@ def master_of(arguments: argparse.Namespace, default: Master = FLOAT32) -> Maste
 
 def add_precision(parser: argparse.ArgumentParser) -> None:
     """Add options of machines with the format fast."""
-    group = parser.add_argument_group("precision", "where a class has the format fast")
+    group = parser.add_argument_group("precision", "for machines with the format fast")
     group.add_argument(
         "--precision",
         choices=PRECISIONS,
-        help="how the width of each conversion is chosen (default: fast, by the monitor)",
+        help="choice of the width of each conversion (default: fast, by the monitor)",
     )
     group.add_argument(
         "--alpha",
         metavar="A",
         type=fraction,
-        help=f"of fast: the first threshold (default: {ALPHA})",
+        help=f"first threshold of --precision fast (default: {ALPHA})",
     )
     group.add_argument(
         "--beta",
         metavar="B",
         type=fraction,
-        help=f"of fast: by how much it falls with steps and with layers (default: {BETA})",
+        help="decrease of the threshold of --precision fast with steps and with layers "
+        f"(default: {BETA})",
     )
     group.add_argument(
         "--switch",
         metavar="STEP",
         type=integer(0, MAX_STEPS),
-        help="of low-to-high: the first step with 4 bits",
+        help="first step with 4 bits of --precision low-to-high",
     )
 
 
@@ -173,27 +181,28 @@ def precision_of(config: Config, arguments: argparse.Namespace) -> Precision | N
     """Return the requested precision; None if no class has a width to choose. BadInput if options
     do not go together, or do not fit the machine."""
     options = {name: getattr(arguments, name) for name in ("alpha", "beta", "switch")}
-    given = {name: value for name, value in options.items() if value is not None}
+    values = {name: value for name, value in options.items() if value is not None}
     numerics = config.numerics
     classes = tuple(n for n in CLASS_NAMES if numerics.tensor_class(n).format.planes)
     if not classes:
-        for name in (*(["precision"] if arguments.precision else []), *given):
+        for name in (*(["precision"] if arguments.precision else []), *values):
             fast = " ".join(f"--set format.{each}=fast" for each in CLASS_NAMES)
-            raise BadInput(
-                f"--{name} is of machines with the format fast, and this one has none: give {fast}"
-            )
+            raise BadInput(f"--{name} needs a machine with the format fast: give {fast}")
         return None
     kind = arguments.precision or "fast"
-    for name in given:
-        if OPTIONS_OF[name] != kind:
-            raise BadInput(f"--{name} is of --precision {OPTIONS_OF[name]}, not of {kind}")
-    if kind == "low-to-high" and "switch" not in given:
+    for name in values:
+        if OPTION_PRECISIONS[name] != kind:
+            raise BadInput(
+                f"--{name} works only with --precision {OPTION_PRECISIONS[name]}, not with {kind}: "
+                f"leave --{name} out"
+            )
+    if kind == "low-to-high" and "switch" not in values:
         raise BadInput("--precision low-to-high needs --switch STEP, the first step with 4 bits")
     missing = {LOW, HIGH} - set(numerics.widths)
     if missing:
         shown = list(numerics.widths)
-        raise BadInput(f"fast.widths must have {LOW} and {HIGH} for training, not {shown}")
-    return Precision(kind=kind, classes=classes, **given)
+        raise BadInput(f"fast.widths must contain {LOW} and {HIGH} for training, not {shown}")
+    return Precision(kind=kind, classes=classes, **values)
 
 
 def _machine_precision(config: Config, arguments: argparse.Namespace) -> Precision | None:
@@ -201,14 +210,14 @@ def _machine_precision(config: Config, arguments: argparse.Namespace) -> Precisi
     if the machine cannot choose. BadInput as for :func:`precision_of`, and for a precision that
     such a machine does not have."""
     named = ("precision", "alpha", "beta")
-    asked = any(getattr(arguments, name) is not None for name in named)
-    if not asked and not {LOW, HIGH} <= set(config.numerics.widths):
+    requested = any(getattr(arguments, name) is not None for name in named)
+    if not requested and not {LOW, HIGH} <= set(config.numerics.widths):
         return None
     if arguments.precision not in (None, *MACHINE_PRECISIONS):
         raise BadInput(
-            f"--precision {arguments.precision} is of machines that a host trains: give --set "
-            "vector.enable=false; with vector.enable = true it must be one of "
-            f"{', '.join(MACHINE_PRECISIONS)}"
+            f"--precision {arguments.precision} works only on machines without a vector "
+            "unit: give --set vector.enable=false; with vector.enable = true --precision "
+            f"must be one of {', '.join(MACHINE_PRECISIONS)}"
         )
     return precision_of(config, arguments)
 
@@ -233,14 +242,14 @@ def training_options(config: Config, arguments: argparse.Namespace) -> dict[str,
         "precision": precision_of(config, arguments),
         "master": master,
         "gradient": arguments.gradient or (published.gradient if published else "float32"),
-        "loss_scaling": scaling.scaling_of(scaling.given_scale(arguments, published)),
+        "loss_scaling": scaling.scaling_of(scaling.scale_argument(arguments, published)),
     }
 
 
 def named_task(name: str) -> Task:
     """Return the task of this name. BadInput for an unknown name."""
     if name not in TASK_NAMES:
-        near = meant(name, TASK_NAMES)
+        near = suggestion(name, TASK_NAMES)
         raise BadInput(f"--task must be one of {', '.join(TASK_NAMES)}, not {name}{near}")
     return find_task(name)
 
@@ -260,8 +269,8 @@ def execute(arguments: argparse.Namespace) -> int:
     check_picture("--picture", arguments.picture)
     state = train_state.state_of(config, arguments, task, options)
     if "program" in options:
-        asked = {"steps": arguments.steps, "verify": arguments.verify}
-        result = train_program.train_on(config, task, options["program"], execution, **asked)
+        settings = {"steps": arguments.steps, "verify": arguments.verify}
+        result = train_program.train_on(config, task, options["program"], execution, **settings)
     else:
         with train_state.resumable(state):
             result = train(execution, config, arguments, task, options | {"keeper": state})
@@ -272,7 +281,9 @@ def execute(arguments: argparse.Namespace) -> int:
         print_json(result.to_json() | costs_of(config, result))
     else:
         say("\n".join([describe(result), *described_costs(costs_of(config, result))]))
-        say_next("--set format.x=... --set format.w=... --set format.dy=... for other numbers")
+        say_next(
+            "--set format.x=... --set format.w=... --set format.dy=... trains in other formats"
+        )
     return judge(result, arguments.min_accuracy)
 
 
@@ -315,7 +326,9 @@ def judge(result: TrainResult, min_accuracy: float | None) -> int:
     for of, history in (("", result.history), ("float32: ", result.float_history)):
         failures += [of + text for text in not_finite(history)]
     if min_accuracy is not None and not result.accuracy >= min_accuracy:
-        failures.append(f"the accuracy is {result.accuracy:.4f}, below {min_accuracy:g}")
+        failures.append(
+            f"the accuracy is {result.accuracy:.4f}, below the required {min_accuracy:g}"
+        )
     for failure in failures:
         fail(failure)
     return 1 if failures else 0
@@ -357,7 +370,7 @@ def described_costs(costs: Mapping[str, float | None]) -> list[str]:
     passes, wide = costs.get("area_passes"), costs.get("wide_area_nand2")
     if passes is None or wide is None:
         return []
-    widest = f"one of the widest all the time has {wide:.0f}"
+    widest = f"a cell for the widest has {wide:.0f}"
     return [f"area x passes {passes:.0f} NAND2 per multiplier; {widest}"]
 
 

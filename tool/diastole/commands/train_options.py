@@ -57,9 +57,9 @@ class TrainOptions:
     ) -> dict[str, Any]:
         """Return the settings that are options, as the training takes them. ``task`` is a name. An
         unknown name stands for a task of a user."""
-        given = {key.replace("-", "_"): _typed(value) for key, value in settings.items()}
+        values = {key.replace("-", "_"): _typed(value) for key, value in settings.items()}
         words = [
-            f"--{name.replace('_', '-')}={given[name]}" for name in self.names if name in given
+            f"--{name.replace('_', '-')}={values[name]}" for name in self.names if name in values
         ]
         arguments = self.parser.parse_args(["FILE", f"--task={task}", *words])
         return train.training_options(config, arguments)

@@ -6,10 +6,10 @@ from contextlib import ExitStack
 from math import nan
 from typing import Any
 
-from diastole.backend import REFUSED_BY_SIZE, make_machine, program_limits
+from diastole.backend import SIZE_ERRORS, make_machine, program_limits
 from diastole.commands.own import OWN_PAGE, NamesOrOwn, named_or_own
 from diastole.commands.progress import progress
-from diastole.commands.scaling import given_scale
+from diastole.commands.scaling import scale_argument
 from diastole.config.keys import Config
 from diastole.config.numbers import NUMBERS
 from diastole.errors import BadInput, CheckFailed
@@ -25,10 +25,10 @@ from diastole_sim.program.optimizer_table import (
     with_option,
 )
 from diastole_sim.program.options import (
-    MOST_CLIP,
-    MOST_DECAY,
-    MOST_LAYERS,
-    MOST_UNITS,
+    MAX_CLIP,
+    MAX_DECAY,
+    MAX_LAYERS,
+    MAX_UNITS,
     ProgramOptions,
     TooManyLayersError,
 )
@@ -40,17 +40,17 @@ from diastole_sim.program.tasks import TaskProgram
 from diastole_sim.program.verified_run import VerifiedRun
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
-from diastole_sim.spec.require import real_number, shown, whole_number
+from diastole_sim.spec.require import excerpt, real_number, whole_number
 from diastole_sim.spec.stream_table import SLOTS
 from diastole_sim.train.tasks import HIDDEN, Task
 
-MOST_RATE = 1000.0
+MAX_RATE = 1000.0
 OPTIONS = ("optimizer", "rate", *OF_OPTIMIZERS, "hidden", "activation", "clip")
-OF_THE_HOST = {
-    "master": "keeps its weights itself, in float32",
-    "master_rounding": "keeps its weights itself, in float32",
-    "master_bits": "keeps its weights itself, in float32",
-    "gradient": "keeps gradients of weights in float32",
+HOST_OPTIONS = {
+    "master": "keeps the weights in float32",
+    "master_rounding": "keeps the weights in float32",
+    "master_bits": "keeps the weights in float32",
+    "gradient": "keeps the gradients of weights in float32",
     "switch": "changes no width at a step",
 }
 """Options for a host that trains, with the behaviour of a machine with a vector unit instead."""
@@ -63,9 +63,9 @@ class NoVectorUnit(BadInput):
 def rate(text: str) -> float:
     """Parse a learning rate, as a type for argparse."""
     value = _number(text)
-    if not 0 < value <= MOST_RATE:
+    if not 0 < value <= MAX_RATE:
         raise argparse.ArgumentTypeError(
-            f"must be a number above 0, at most {MOST_RATE:g}, not {shown(text)}"
+            f"must be a number above 0 and at most {MAX_RATE:g}, not {excerpt(text)}"
         )
     return value
 
@@ -73,9 +73,9 @@ def rate(text: str) -> float:
 def norm(text: str) -> float:
     """Parse the largest norm of all gradients together, as a type for argparse."""
     value = _number(text)
-    if not 0 < value <= MOST_CLIP:
+    if not 0 < value <= MAX_CLIP:
         raise argparse.ArgumentTypeError(
-            f"must be a number above 0, at most {MOST_CLIP:g}, not {shown(text)}"
+            f"must be a number above 0 and at most {MAX_CLIP:g}, not {excerpt(text)}"
         )
     return value
 
@@ -83,9 +83,9 @@ def norm(text: str) -> float:
 def weight_decay(text: str) -> float:
     """Parse a weight decay, as a type for argparse."""
     value = _number(text)
-    if not 0 <= value <= MOST_DECAY:
+    if not 0 <= value <= MAX_DECAY:
         raise argparse.ArgumentTypeError(
-            f"must be a number from 0, at most {MOST_DECAY:g}, not {shown(text)}"
+            f"must be a number from 0 to {MAX_DECAY:g}, not {excerpt(text)}"
         )
     return value
 
@@ -94,7 +94,9 @@ def momentum(text: str) -> float:
     """Parse a momentum, as a type for argparse."""
     value = _number(text)
     if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"must be a number from 0, below 1, not {shown(text)}")
+        raise argparse.ArgumentTypeError(
+            f"must be a number of at least 0 and below 1, not {excerpt(text)}"
+        )
     return value
 
 
@@ -103,7 +105,7 @@ def betas(text: str) -> tuple[float, float]:
     values = tuple(_number(word.strip()) for word in text.split(","))
     if len(values) != 2 or not all(0 <= each < 1 for each in values):
         raise argparse.ArgumentTypeError(
-            f"must be two numbers from 0, below 1, such as 0.9,0.999, not {shown(text)}"
+            f"must be two numbers of at least 0 and below 1, such as 0.9,0.999, not {excerpt(text)}"
         )
     return values
 
@@ -118,16 +120,17 @@ def hidden(text: str) -> tuple[int, ...]:
     """Parse the units of hidden layers, as a type for argparse."""
     words = [word.strip() for word in text.split(",")]
     units = tuple(n for word in words if (n := whole_number(word)) is not None)
-    if len(words) > MOST_LAYERS:
+    if len(words) > MAX_LAYERS:
         raise argparse.ArgumentTypeError(
-            f"must be at most {MOST_LAYERS} layers, not {len(words)}: the machine's table of "
-            f"{SLOTS} streams never has room for more; {_fitting_layers()} always fit"
+            f"must have at most {MAX_LAYERS} layers, not {len(words)}: the table of "
+            f"{SLOTS} streams in the machine has no room for more; {_fitting_layers()} "
+            "always fit"
         )
     whole = len(units) == len(words)
-    if not whole or not all(1 <= each <= MOST_UNITS for each in units):
+    if not whole or not all(1 <= each <= MAX_UNITS for each in units):
         raise argparse.ArgumentTypeError(
-            f"must be 1 to {MOST_LAYERS} integers in 1..{MOST_UNITS}, such as 64,64, "
-            f"not {shown(text)}"
+            f"must be 1 to {MAX_LAYERS} integers in 1..{MAX_UNITS}, such as 64,64, "
+            f"not {excerpt(text)}"
         )
     return units
 
@@ -145,7 +148,7 @@ def _fitting_layers() -> str:
 
 def add_program(
     parser: argparse.ArgumentParser,
-    where: str = "where vector.enable = true, of perceptrons such as digits",
+    where: str = "for perceptrons such as digits, on machines with vector.enable = true",
 ) -> None:
     """Add options of machines that do whole steps. ``where`` names the machines, for people."""
     group = parser.add_argument_group("whole steps", where)
@@ -154,35 +157,37 @@ def add_program(
         metavar="A,B,...",
         type=hidden,
         help=f"units of each hidden layer (default: {HIDDEN}); {_fitting_layers()} always fit, "
-        f"since the machine has a table of {SLOTS} streams for what a step reads and writes",
+        f"since the machine has a table of {SLOTS} streams for the tensors of a step",
     )
     group.add_argument(
         "--activation",
         metavar=f"NAME|{FORM}",
         type=named_or_own(ACTIVATIONS, own_activation),
         choices=NamesOrOwn(ACTIVATIONS),
-        help=f"between two layers: {', '.join(ACTIVATIONS)} (default: relu), or yours: an "
-        f"Activation, or a function that returns one ({OWN_PAGE})",
+        help=f"function between two layers: {', '.join(ACTIVATIONS)} (default: relu), or your "
+        f"own: an Activation, or a function that returns an Activation ({OWN_PAGE})",
     )
     group.add_argument(
         "--clip",
         metavar="N",
         type=norm,
-        help="make all gradients smaller, where their norm together is above N (default: off)",
+        help="largest norm of all gradients together; larger gradients are scaled down "
+        "(default: off)",
     )
     _add_optimizer(parser)
 
 
 def _add_optimizer(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("optimiser", "of whole steps")
+    group = parser.add_argument_group("optimiser", "for whole steps on the machine")
     group.add_argument(
         "--optimizer",
         metavar=f"NAME|{FORM}",
         type=named_or_own(OPTIMIZERS, own_optimizer),
         choices=NamesOrOwn(OPTIMIZERS),
-        help=f"what updates the weights: {', '.join(OPTIMIZERS)} (default: sgd, with the task's "
-        "momentum; nesterov: with that of Nesterov), or yours: a class that is called with rate=, "
-        f"and has chain(options), constants() and of_step(step) ({OWN_PAGE})",
+        help=f"update of the weights: {', '.join(OPTIMIZERS)} (default: sgd, with the momentum "
+        "of the task; nesterov: with the momentum of Nesterov), or your own: a class that "
+        "is called with rate=, and has chain(options), constants() and of_step(step) "
+        f"({OWN_PAGE})",
     )
     rates = {name: choice.defaults.get("rate") for name, choice in OPTIMIZERS.items()}
     defaults = ", ".join(f"{each:g} for {name}" for name, each in rates.items() if each is not None)
@@ -190,28 +195,30 @@ def _add_optimizer(parser: argparse.ArgumentParser) -> None:
         "--rate",
         metavar="R",
         type=rate,
-        help="learning rate of step 0, from which it falls towards 0 "
-        f"(default: {defaults} and yours, the task's own for sgd and nesterov)",
+        help=f"learning rate of step 0, which falls towards 0 (default: {defaults} and for your "
+        "own optimiser, the rate of the task for sgd and nesterov)",
     )
     group.add_argument(
         "--momentum",
         metavar="M",
         type=momentum,
-        help="of sgd, nesterov, rmsprop, and yours if it has such a parameter, as for the next two "
-        "options (default: 0 for rmsprop, the task's own for the others)",
+        help="momentum of sgd, nesterov, rmsprop, and of your own optimiser if the class has a "
+        "parameter of this name, as for the next two options (default: 0 for rmsprop, "
+        "else the momentum of the task)",
     )
     group.add_argument(
         "--betas",
         metavar="A,B",
         type=betas,
-        help=f"of adam and adamw (default: {BETAS[0]:g},{BETAS[1]:g})",
+        help=f"factors of the two means of adam and adamw (default: {BETAS[0]:g},{BETAS[1]:g})",
     )
     group.add_argument(
         "--weight-decay",
         metavar="D",
         type=weight_decay,
-        help="how much of a weight is added to its gradient; of adamw, taken from it apart "
-        f"from that, times the rate (default: {DECOUPLED_DECAY:g} for adamw, 0 for the others)",
+        help="share of a weight that is added to the gradient; adamw takes the share, times "
+        f"the rate, from the weight instead (default: {DECOUPLED_DECAY:g} for adamw, 0 for "
+        "all others)",
     )
 
 
@@ -231,54 +238,59 @@ def program_of(
 ) -> ProgramOptions | None:
     """Return the requested options of a program; None if a host trains. ``task`` is None for a task
     of a user. BadInput if options do not belong to the machine or the task."""
-    given = {name: getattr(arguments, name) for name in OPTIONS}
-    given = {name: value for name, value in given.items() if value is not None}
+    values = {name: getattr(arguments, name) for name in OPTIONS}
+    values = {name: value for name, value in values.items() if value is not None}
     by_program = task is None or task.classifies
     if not config.vector.enable or not by_program or has_other_masters(config):
-        for name in given:
+        for name in values:
             if task is not None and not by_program:
-                raise BadInput(f"{option(name)} is of perceptrons, such as digits, not {task.name}")
+                raise BadInput(
+                    f"{option(name)} works only for perceptrons, such as digits, not for "
+                    f"{task.name}: leave {option(name)} out"
+                )
             if has_other_masters(config):
                 raise BadInput(
-                    f"{option(name)} is of whole steps on the machine, with weights in float32; "
-                    f"those of numbers = {config.numbers} are a host's"
+                    f"{option(name)} needs whole steps on the machine, with weights in "
+                    f"float32, but with numbers = {config.numbers} a host keeps the "
+                    f"weights: leave {option(name)} out"
                 )
             raise NoVectorUnit(
-                f"{option(name)} is of machines with a vector unit, and this one has none: give "
-                "--set vector.enable=true"
+                f"{option(name)} needs a machine with a vector unit: give --set vector.enable=true"
             )
         return None
-    for name, does in OF_THE_HOST.items():
+    for name, does in HOST_OPTIONS.items():
         if getattr(arguments, name, None) is not None:
             raise BadInput(
-                f"{option(name)} is of machines that a host trains: give --set "
+                f"{option(name)} works only on machines without a vector unit: give --set "
                 f"vector.enable=false; with vector.enable = true the machine {does}"
             )
     kind = arguments.optimizer or "sgd"
-    _check_options_of(kind, given)
-    if kind == "nesterov" and given.get("momentum") == 0:
+    _check_options_of(kind, values)
+    if kind == "nesterov" and values.get("momentum") == 0:
         raise BadInput("--momentum of --optimizer nesterov must be above 0, not 0")
     if config.scale.source == "given":
         raise BadInput(
-            "scale.source must be current or delayed for training with vector.enable = true, "
-            "not given: no host gives scales; with --set vector.enable=false one does"
+            "scale.source must be current or delayed for training with vector.enable = "
+            "true, not given: only a host gives scales; give --set vector.enable=false to "
+            "train with a host"
         )
     try:
-        return ProgramOptions(limits=program_limits(config), **given, **given_scale(arguments))
+        return ProgramOptions(limits=program_limits(config), **values, **scale_argument(arguments))
     except OwnCodeError as error:
         raise BadInput(str(error)) from error
 
 
-def _check_options_of(optimizer: str | OwnCode, given: Mapping[str, Any]) -> None:
+def _check_options_of(optimizer: str | OwnCode, options: Mapping[str, Any]) -> None:
     """Raise BadInput for options that an optimiser does not have."""
     own = isinstance(optimizer, OwnCode)
     takes = own_optimizer(optimizer).takes if own else OPTIMIZERS[optimizer].takes
     for name in OF_OPTIMIZERS:
-        if name in given and name not in takes:
+        if name in options and name not in takes:
             optimizers = " and ".join(with_option(name))
             lacks = f", which has no parameter {name}" if own else ""
             raise BadInput(
-                f"{option(name)} is of --optimizer {optimizers}, not of {optimizer}{lacks}"
+                f"{option(name)} is an option of --optimizer {optimizers}, not of "
+                f"{optimizer}{lacks}: leave {option(name)} out"
             )
 
 
@@ -290,17 +302,17 @@ def task_program_of(
         return options.program(task, config.numerics, steps=steps or task.steps, seed=seed)
     except PanelTooSmallError as error:
         raise BadInput(
-            f"the program of {task.name} needs {error.needed} vectors of the panel, for the "
-            f"gradients by the biases of {error.layers}; vector.panel_kib = "
-            f"{config.vector.panel_kib} has {error.available}: it must be at least "
-            f"{error.kib}"
+            f"the program of {task.name} needs {error.needed} vectors of the panel, for "
+            f"the gradients by the biases of {error.layers}, but vector.panel_kib = "
+            f"{config.vector.panel_kib} gives {error.available} vectors: set "
+            f"vector.panel_kib to at least {error.kib}"
         ) from error
     except TooManyLayersError as error:
         raise BadInput(f"--{error}") from error
     except OwnCodeError as error:
         raise BadInput(str(error)) from error
     except ValueError as error:
-        raise BadInput(f"no program of {task.name} for this machine: {error}") from error
+        raise BadInput(f"{task.name} has no program for this machine: {error}") from error
 
 
 def train_on(
@@ -340,17 +352,17 @@ def train_on(
 
 def _judged(stopped: MachineStoppedError, run: ProgramRun) -> Exception:
     """Return the meaning of a stopped machine for the user, as an error."""
-    if stopped.code in REFUSED_BY_SIZE:
-        return BadInput(f"too large for the hardware: {stopped}")
+    if stopped.code in SIZE_ERRORS:
+        return BadInput(f"the work is too large for the hardware: {stopped}")
     text = str(stopped)
     if stopped.code == ErrorCode.NOT_FINITE:
         opcode = Opcode(run.program.training[stopped.index].opcode).name.lower()
         text = (
-            f"step {stopped.step}: the loss is NaN or Inf, so that command {stopped.index}, "
+            f"step {stopped.step}: the loss is NaN or Inf, and command {stopped.index}, "
             f"{opcode}, stopped the machine"
         )
         if stopped.not_finite is not None:
-            text += f"; first not finite: {stopped.not_finite}"
+            text += f"; the first value that is not finite: {stopped.not_finite}"
     if stopped.counters:
         text += "; " + ", ".join(f"{name} {value}" for name, value in stopped.counters.items())
     if isinstance(run, VerifiedRun) and run.comparison.first is not None:

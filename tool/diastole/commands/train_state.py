@@ -20,8 +20,9 @@ def add_state(parser: argparse.ArgumentParser) -> None:
         "--state",
         metavar="FILE",
         type=Path,
-        help="keep what was trained after every step (.npz), and go on from what is there, in the "
-        "same training: where a board's cable was pulled, for instance",
+        help="keep the state of the training in FILE (.npz) after every step, and continue "
+        "from an existing FILE of the same training, for example after the cable of a "
+        "board was pulled",
     )
 
 
@@ -34,13 +35,20 @@ def state_of(
         return None
     if "program" in options:
         raise BadInput(
-            "--state is of trainings whose steps a host ends: give --set vector.enable=false; "
-            "with vector.enable = true the machine keeps part of the state itself"
+            "--state works only for trainings with a host: give --set "
+            "vector.enable=false; with vector.enable = true the machine keeps part of the "
+            "state"
         )
     if options["precision"] is not None:
-        raise BadInput("--state is not of machines with the format fast, whose widths it has not")
+        raise BadInput(
+            "--state does not work with the format fast, because the file does not hold the "
+            "chosen widths: leave --state out"
+        )
     if config.scale.source == "delayed":
-        raise BadInput("--state is not of scale.source = delayed, whose scales it has not")
+        raise BadInput(
+            "--state does not work with scale.source = delayed, because the file does not "
+            "hold the scales: leave --state out"
+        )
     training = {
         "config_sha256": config.config_sha256,
         "task": task.name,
@@ -76,4 +84,7 @@ def resumable(state: StateFile | None) -> Generator[None]:
 
 
 def _goes_on(state: StateFile) -> str:
-    return f"{state.path} has the state after step {state.steps}: the same command goes on from it"
+    return (
+        f"{state.path} has the state after step {state.steps}: the same command continues from "
+        "this step"
+    )

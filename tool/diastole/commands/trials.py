@@ -19,16 +19,18 @@ from diastole.trials.mixtures import TABLES, Mixture, combine, make_mixtures
 from diastole.trials.trial import check_products, class_of, run_trials
 from diastole_sim.codes.quality import plain_products
 from diastole_sim.spec.numerics import CLASS_NAMES
-from diastole_sim.spec.operations import CLASSES, OPERAND_OF
-from diastole_sim.spec.require import real_number, shown
+from diastole_sim.spec.operations import CLASSES, OPERAND_BY_CLASS
+from diastole_sim.spec.require import excerpt, real_number
 
 PRODUCTS = "Y = X W, dX = dY W^T, dW = X^T dY"
 NEEDED = "two of X (M x K), W (K x N) and dY (M x N)"
 ABOUT = {
-    "rounding": "how tensors are rounded (default: nearest, gradients stochastic-b); every run "
-    "draws the same",
-    "scale": "how a scale follows from the largest magnitude (default: the format's)",
-    "grouping": "who shares a scale, such as 8x8, 1x32, tensor (default: the format's)",
+    "rounding": "rounding of tensors (default: nearest, stochastic-b for gradients); every run "
+    "draws the same random bits",
+    "scale": "rule of a scale for the largest magnitude of a group (default: the rule of the "
+    "format)",
+    "grouping": "elements that share a scale, such as 8x8, 1x32, tensor (default: the groups of "
+    "the format)",
 }
 OPTIONS = (*CLASS_NAMES, *TABLES)
 
@@ -37,7 +39,7 @@ def decibels(text: str) -> float:
     """Parse a finite number of dB, as a type for argparse."""
     value = real_number(text)
     if value is None:
-        raise argparse.ArgumentTypeError(f"must be a number of dB, such as 20, not {shown(text)}")
+        raise argparse.ArgumentTypeError(f"must be a number of dB, such as 20, not {excerpt(text)}")
     return value
 
 
@@ -45,65 +47,64 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `formats` for tensors of the user."""
     group = parser.add_argument_group(
         "your tensors",
-        f"With {NEEDED} in the file, also what machines would make of the products "
-        f"({PRODUCTS}), beside float64, and which formats have a signal to noise of your choice.",
+        f"If the file has {NEEDED}, the report compares the products of a machine "
+        f"({PRODUCTS}) with float64, and names the formats with a signal to noise of your "
+        "choice.",
     )
     group.add_argument(
         "--data",
         metavar="A.npz",
         type=Path,
-        help="matrices of floats to try the formats on; X, W and dY get the groups of their class, "
-        "others those of X",
+        help="file with matrices of floats to try the formats on; X, W and dY get the groups "
+        "of their class, all other matrices the groups of X",
     )
     for name in CLASS_NAMES:
-        text = f"formats of {OPERAND_OF[name].name}, to mix with those of other tensors"
+        text = f"formats of {OPERAND_BY_CLASS[name].name}, to mix with formats of the other tensors"
         if name == CLASS_NAMES[0]:
-            text += "; a tensor that none are given for takes each of --formats"
+            text += "; a tensor without formats takes each format of --formats"
         group.add_argument(f"--{name}", metavar="A,B,...", help=text)
     for name, about in ABOUT.items():
         group.add_argument(f"--{name}", metavar="V", help=f"{about}; V, or x=V,w=V,dy=V")
     group.add_argument(
         f"--{KIND}",
         metavar="KIND",
-        help="where the random bits come from: counter (default), lfsr, lfsr3, data",
+        help="source of the random bits: counter (default), lfsr, lfsr3, data",
     )
     group.add_argument(
         "--least-db",
         metavar="DB",
         type=decibels,
         help="signal to noise that the worst row and column of every product must have, for a "
-        "verdict (default: none, and no verdict: trainings do not follow the noise)",
+        "verdict (default: no verdict, because training does not follow the noise)",
     )
-    group.add_argument(
-        "--out", metavar="PICTURE", type=Path, help="a picture to write, .png or .svg"
-    )
+    group.add_argument("--out", metavar="PICTURE", type=Path, help="picture to write, .png or .svg")
 
 
-def given_options(arguments: argparse.Namespace) -> dict[str, str]:
+def option_values(arguments: argparse.Namespace) -> dict[str, str]:
     """Return the given options among :data:`OPTIONS`, as texts. :class:`BadInput` without data."""
-    given = {name: getattr(arguments, name) for name in OPTIONS}
-    given = {name: text for name, text in given.items() if text is not None}
+    texts = {name: getattr(arguments, name) for name in OPTIONS}
+    texts = {name: text for name, text in texts.items() if text is not None}
     others = {KIND: arguments.rounding_kind, "least-db": arguments.least_db}
-    said = [*given, *(name for name, value in others.items() if value is not None)]
-    if said and arguments.data is None:
-        raise BadInput(f"--{said[0]} needs --data: it is about your tensors")
-    return given
+    names = [*texts, *(name for name, value in others.items() if value is not None)]
+    if names and arguments.data is None:
+        raise BadInput(f"--{names[0]} needs --data: the option applies to your tensors")
+    return texts
 
 
 def try_on(arguments: argparse.Namespace, choices: Choices) -> int:
     """Try every format on every matrix of the user, and on the products."""
     matrices, notes = read_matrices(arguments.data)
-    given = operands_of(matrices)
-    if len(given) < 2 and (choices.mixed or arguments.least_db is not None):
+    operands = operands_of(matrices)
+    if len(operands) < 2 and (choices.mixed or arguments.least_db is not None):
         raise BadInput(f"{arguments.data}: {_too_few(matrices)}")
-    mixtures, left_out = _mixtures(choices, {CLASSES[name] for name in given})
-    check_products(str(arguments.data), given, mixtures[0])
+    mixtures, left_out = _mixtures(choices, {CLASSES[name] for name in operands})
+    check_products(str(arguments.data), operands, mixtures[0])
     for text in (*notes, *(f"left out: {text}" for text in left_out)):
         note(text)
     for text in tensors.warnings(matrices, "flag"):
         warn(text)
     if arguments.least_db is not None:
-        _check_judged(arguments.data, given)
+        _check_judged(arguments.data, operands)
     with progress("formats", lines=False) as report:
         trials = run_trials(mixtures, matrices, lambda done, every: report(done, every, None))
     surveys = {
@@ -113,7 +114,7 @@ def try_on(arguments: argparse.Namespace, choices: Choices) -> int:
         title = f"{arguments.data.name}, blocks of {arguments.block} x {arguments.block}"
         survey_table.write_picture(surveys, arguments.out, title)
     verdict = None
-    if len(given) > 1:
+    if len(operands) > 1:
         verdict = verdict_table.verdict_of(trials, arguments.least_db)
     if arguments.json:
         shapes = {name: matrix.shape for name, matrix in matrices.items()}
@@ -133,20 +134,20 @@ def try_on(arguments: argparse.Namespace, choices: Choices) -> int:
     return 0
 
 
-def _check_judged(data: Path, given: Mapping[str, tensors.Floats]) -> None:
+def _check_judged(data: Path, options: Mapping[str, tensors.Floats]) -> None:
     """Warn of elements of products that a verdict leaves out. Refuse a product without further
     elements."""
-    for name, plain in plain_products(given).items():
+    for name, plain in plain_products(options).items():
         left_out = int(np.count_nonzero(~np.isfinite(plain)))
         if left_out == plain.size:
             raise BadInput(
-                f"{data}: --least-db must have an element of {name} to judge, and NaN or Inf "
-                "reach them all: give finite tensors, or leave --least-db out"
+                f"{data}: --least-db cannot judge {name}, because NaN or Inf reach every element "
+                f"of {name}: give finite tensors, or leave --least-db out"
             )
         if left_out:
             warn(
-                f"--least-db judges {plain.size - left_out} of {plain.size} elements of {name}: "
-                "NaN or Inf reach the others"
+                f"--least-db judges {plain.size - left_out} of {plain.size} elements of "
+                f"{name}: NaN or Inf reach all others"
             )
 
 
@@ -179,7 +180,7 @@ def _say_verdict(verdict: verdict_table.Verdict, choices: Choices) -> None:
 def _too_few(matrices: Mapping[str, object]) -> str:
     """Return the operands that a file without a product lacks, and arrays that may be meant as
     operands."""
-    text = f"these take {NEEDED}; it has {', '.join(matrices)}"
+    text = f"products need {NEEDED}, but the file has {', '.join(matrices)}"
     present = {name.lower() for name in matrices}
     likely = [
         f"{operand} for {name}"

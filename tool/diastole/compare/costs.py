@@ -16,7 +16,7 @@ from diastole_sim.perf.modelled_machine import LATENCY
 from diastole_sim.program.program import TrainingProgram
 from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
-from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.operations import OPERAND_BY_CLASS
 from diastole_sim.spec.sizes.uses import Widths as TensorWidths
 from diastole_sim.train.network import LayerShape
 from diastole_sim.train.precision import HIGH, LOW
@@ -89,9 +89,9 @@ def cost_of(
     machine that does whole steps, or None."""
     numerics = config.numerics
     cycles = (
-        cycles_of_step(config, shapes, widths)
+        step_cycles(config, shapes, widths)
         if program is None
-        else cycles_of_program(config, program, passes)
+        else program_cycles(config, program, passes)
     )
     return Cost(
         area_per_mac_nand2=cell_area(numerics),
@@ -108,16 +108,16 @@ def _elements(shape: LayerShape) -> dict[str, int]:
     return {"x": shape.m * shape.k, "w": shape.k * shape.n, "dy": shape.m * shape.n}
 
 
-def cycles_of_program(config: Config, program: TrainingProgram, passes: float) -> int:
+def program_cycles(config: Config, program: TrainingProgram, passes: float) -> int:
     """Return the cycles of a step that the machine does alone. With chosen widths, interpolate
     between a step of the narrowest and a step of the widest products by the mean ``passes`` of the
     products."""
     narrow, wide = (
-        modelled_step(config, program, chosen_bits=bits).step(program.training, step=STEP).cycles
+        modelled_step(config, program, class_bits=bits).step(program.training, step=STEP).cycles
         for bits in (LOW, HIGH)
     )
-    most = (HIGH // PLANE_BITS) ** 2
-    return round(narrow + (wide - narrow) * (passes - 1) / (most - 1))
+    max_passes = (HIGH // PLANE_BITS) ** 2
+    return round(narrow + (wide - narrow) * (passes - 1) / (max_passes - 1))
 
 
 def moved_bits(numerics: Numerics, shapes: Sequence[LayerShape], widths: Widths) -> float:
@@ -127,7 +127,7 @@ def moved_bits(numerics: Numerics, shapes: Sequence[LayerShape], widths: Widths)
     for layer, shape in enumerate(shapes):
         counts = _elements(shape)
         for name in CLASS_NAMES:
-            width = widths.get(f"layer{layer}.{OPERAND_OF[name].name}")
+            width = widths.get(f"layer{layer}.{OPERAND_BY_CLASS[name].name}")
             elements += counts[name]
             bits += counts[name] * element_bits(numerics, name, width)
     return bits / elements
@@ -136,15 +136,15 @@ def moved_bits(numerics: Numerics, shapes: Sequence[LayerShape], widths: Widths)
 def element_bits(numerics: Numerics, name: str, width: float | None) -> float:
     """Return the bits of an element of a class, in all copies. In a format of planes, the mean
     ``width`` decides the number of planes, and every plane has its own exponents."""
-    chosen = numerics.tensor_class(name)
-    if not chosen.format.planes:
-        return stored_bits(chosen, numerics.block)[1]
+    storage = numerics.tensor_class(name)
+    if not storage.format.planes:
+        return stored_bits(storage, numerics.block)[1]
     plane = stored_bits(numerics.converted_class(name, numerics.widths[0]), numerics.block)[1]
     planes = (numerics.widths[-1] if width is None else width) / PLANE_BITS
     return plane * planes / (numerics.widths[0] / PLANE_BITS)
 
 
-def cycles_of_step(
+def step_cycles(
     config: Config, shapes: Sequence[LayerShape], widths: Widths = MappingProxyType({})
 ) -> int | None:
     """Return the cycles of all products and conversions of a step. None where the model does not
@@ -157,10 +157,10 @@ def cycles_of_step(
     try:
         for number, shape in enumerate(shapes):
             layer = NamedLayer(name=f"layer{number}", m=shape.m, k=shape.k, n=shape.n)
-            asked = ("forward", "backward" if shape.input_gradient else "dw", CONVERT)
-            for chosen, share in _shares(config.numerics, number, widths):
-                found = layer_costs(config, [layer], asked, LATENCY, widths=chosen)
-                cycles += share * sum(cost.cycles for cost in found)
+            phases = ("forward", "backward" if shape.input_gradient else "dw", CONVERT)
+            for shared_numerics, share in _shares(config.numerics, number, widths):
+                costs = layer_costs(config, [layer], phases, LATENCY, widths=shared_numerics)
+                cycles += share * sum(cost.cycles for cost in costs)
     except (BadInput, ValueError):
         return None
     return round(cycles)
@@ -169,16 +169,16 @@ def cycles_of_step(
 def _shares(numerics: Numerics, layer: int, widths: Widths) -> Iterator[tuple[TensorWidths, float]]:
     """Yield the widths that X, W and dY of a layer may have together, and the share of every
     combination."""
-    x, w, dy = (_own_shares(numerics, name, layer, widths) for name in CLASS_NAMES)
+    x, w, dy = (_class_shares(numerics, name, layer, widths) for name in CLASS_NAMES)
     for (of_x, a), (of_w, b), (of_dy, c) in product(x.items(), w.items(), dy.items()):
         if a * b * c:
             yield (of_x, of_w, of_dy), a * b * c
 
 
-def _own_shares(
+def _class_shares(
     numerics: Numerics, name: str, layer: int, widths: Widths
 ) -> dict[int | None, float]:
-    mean = widths.get(f"layer{layer}.{OPERAND_OF[name].name}")
+    mean = widths.get(f"layer{layer}.{OPERAND_BY_CLASS[name].name}")
     if mean is None or not numerics.tensor_class(name).format.planes:
         return {None: 1.0}
     wide = (mean - LOW) / (HIGH - LOW)

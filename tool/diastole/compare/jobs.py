@@ -28,7 +28,7 @@ Record = dict[str, Any]
 FLOAT32 = "float32"
 _FOLDERS = ("spec", "golden", "device", "train", "program")
 """Folders of the simulation with the sources that decide the bits of a training."""
-_KEPT = (
+RESULT_KEYS = (
     "loss", "accuracy", "mean_passes", "weights_sha256", "products", "inexact_products",
     "converted", "saturated", "underflowed", "seconds", "not_finite",
 )  # fmt: skip
@@ -126,22 +126,22 @@ def run_job(job: Job) -> Record:
     record: Record = {"key": job.key, "name": job.name, **job.content}
     try:
         if job.version != numerics_version():
-            raise RuntimeError("there is another version of diastole where this should have run")
+            raise RuntimeError("the worker has another version of diastole")
         with limits.threadpool_limits(1):
-            return record | _found(job)
+            return record | _record(job)
     except Exception as error:  # after any error of a run, the remaining runs go on
         return record | {"error": f"{type(error).__name__}: {error}"}
 
 
-def _found(job: Job) -> Record:
+def _record(job: Job) -> Record:
     if "recipe" in job.options:
         return _in_float32(job, job.options["recipe"]) | {"error": None}
     result = _trained(job)
-    found = {name: value for name, value in result.to_json().items() if name in _KEPT}
-    found["widths"] = {
+    record = {name: value for name, value in result.to_json().items() if name in RESULT_KEYS}
+    record["widths"] = {
         name: sum(map(int, digits)) / len(digits) for name, digits in (result.widths or {}).items()
     }
-    return found | {"error": None}
+    return record | {"error": None}
 
 
 def _in_float32(job: Job, recipe: RecipeOptions) -> Record:
@@ -149,7 +149,7 @@ def _in_float32(job: Job, recipe: RecipeOptions) -> Record:
     started = time.monotonic()
     run, history = train_in_float32(recipe.recipe(job.task, steps=job.steps, seed=job.seed))
     _, loss, accuracy = history.held_out[-1]
-    return dict.fromkeys(_KEPT) | {
+    return dict.fromkeys(RESULT_KEYS) | {
         "loss": loss if math.isfinite(loss) else None,
         "accuracy": accuracy,
         "weights_sha256": weights_sha256(run),

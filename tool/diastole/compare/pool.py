@@ -45,12 +45,12 @@ def _parallel(
     call: Any = joblib.delayed(work)
     options: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1}
     try:
-        found: Any = joblib.Parallel(n_jobs=processes, **options)(call(job) for job in jobs)
-        yield from cast(Iterator[Record], found)
+        records: Any = joblib.Parallel(n_jobs=processes, **options)(call(job) for job in jobs)
+        yield from cast(Iterator[Record], records)
     except BrokenExecutor:
         raise CheckFailed(
-            "a process ended before its run did, as where memory runs out; --jobs with fewer of "
-            "them, and the same --results, go on with what is there"
+            "a process ended before the end of a run, for example because memory ran out; "
+            "the same command with a smaller --jobs and the same --results continues"
         ) from None
 
 
@@ -61,7 +61,7 @@ def _on_cluster(jobs: Sequence[Job], address: str) -> Iterator[Record]:
         client = distributed.Client(address, timeout=SECONDS_TO_ANSWER)
     except (OSError, ValueError, TimeoutError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise BadInput(f"--scheduler: no scheduler of Dask at {address}: {reason}") from None
+        raise BadInput(f"--scheduler: no Dask scheduler answers at {address}: {reason}") from None
     with client:
         _check_workers(client, address)
         with joblib.parallel_config(backend="dask", client=client):
@@ -76,7 +76,7 @@ def _check_workers(client: Any, address: str) -> None:
     except Exception as error:  # any error of a worker without diastole
         reason = one_line(f"{type(error).__name__}: {error}")
         raise BadInput(
-            f"--scheduler: a worker of {address} has no such diastole: {reason}"
+            f"--scheduler: a worker of {address} cannot import this diastole: {reason}"
         ) from None
     if not versions:
         raise BadInput(f"--scheduler: {address} has no workers")

@@ -74,14 +74,16 @@ def _read(descriptor: int, path: Path) -> dict[str, Record]:
     with os.fdopen(os.dup(descriptor), "rb") as file:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
-        raise BadInput(f"{path}: is no file of results: it has more than {MAX_BYTES} bytes")
+        raise BadInput(
+            f"{path}: is not a file of results: the file has more than {MAX_BYTES} bytes"
+        )
     *lines, rest = content.split(b"\n")
     records = [_parsed(line, number, path) for number, line in enumerate(lines, 1)]
     if rest:
         if not rest.startswith(BEGIN[: len(rest)]):
             raise _stranger(path, len(lines) + 1)
         os.ftruncate(descriptor, len(content) - len(rest))
-        note(f"{path}: dropped the last line, which was not written to its end")
+        note(f"{path}: the last line is incomplete and was dropped")
     return {record["key"]: record for record in records if record["error"] is None}
 
 
@@ -96,4 +98,4 @@ def _parsed(line: bytes, number: int, path: Path) -> Record:
 
 
 def _stranger(path: Path, line: int) -> BadInput:
-    return BadInput(f"{path}: line {line} is no result of a comparison; give another file")
+    return BadInput(f"{path}: line {line} is not a result of a comparison; give another file")

@@ -11,7 +11,7 @@ import numpy as np
 from diastole.compare.costs import cost_of
 from diastole.compare.jobs import FLOAT32, Job, Record, samples_sha256
 from diastole.compare.study import PRESET, Named
-from diastole.compare.summary import Compared
+from diastole.compare.summary import ComparedConfig
 from diastole.config.keys import Config
 from diastole.layers.modelled_step import STEP
 from diastole_sim.program.options import RecipeOptions
@@ -21,7 +21,7 @@ from diastole_sim.train.tasks import Task
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settled:
+class RunnableConfig:
     """A configuration that can be run, with the ``options`` of the training."""
 
     named: Named
@@ -38,49 +38,51 @@ class Runs:
     data: str
     steps: int
     seeds: tuple[int, ...]
-    settled: tuple[Settled, ...]
+    runnable: tuple[RunnableConfig, ...]
 
     @classmethod
-    def of(cls, task: Task, settled: Sequence[Settled], seeds: Sequence[int], steps: int) -> "Runs":
+    def of(
+        cls, task: Task, settled: Sequence[RunnableConfig], seeds: Sequence[int], steps: int
+    ) -> "Runs":
         """Return the runs of a task."""
         data = samples_sha256(task.load())
-        return cls(task=task, data=data, steps=steps, seeds=tuple(seeds), settled=tuple(settled))
+        return cls(task=task, data=data, steps=steps, seeds=tuple(seeds), runnable=tuple(settled))
 
-    def job(self, settled: Settled, seed: int) -> Job:
+    def job(self, runnable: RunnableConfig, seed: int) -> Job:
         """Return the job of a configuration."""
         return Job(
-            name=settled.named.name,
-            numerics=settled.config.numerics,
-            options=settled.options,
+            name=runnable.named.name,
+            numerics=runnable.config.numerics,
+            options=runnable.options,
             **self._common(seed),
         )
 
-    def float_job(self, settled: Settled, seed: int) -> Job:
+    def float_job(self, runnable: RunnableConfig, seed: int) -> Job:
         """Return the job of the configuration's network, recipe and samples in float32."""
-        program = settled.options.get("program")
+        program = runnable.options.get("program")
         options = {} if program is None else {"recipe": program.in_float32}
-        name = self._float_names[_float_key(settled)]
+        name = self._float_names[_float_key(runnable)]
         return Job(name=name, numerics=None, options=options, **self._common(seed))
 
     @property
     def jobs(self) -> dict[str, Job]:
         """Jobs by key, seed by seed. A float32 job stands before the first configuration that needs
         the job. Jobs with equal bits occur once, by the name of the first."""
-        found: dict[str, Job] = {}
+        jobs: dict[str, Job] = {}
         for seed in self.seeds:
-            for settled in self.settled:
+            for settled in self.runnable:
                 for job in (self.float_job(settled, seed), self.job(settled, seed)):
-                    found.setdefault(job.key, job)
-        return found
+                    jobs.setdefault(job.key, job)
+        return jobs
 
-    def summarise(self, done: Mapping[str, Record]) -> list[Compared]:
+    def summarise(self, done: Mapping[str, Record]) -> list[ComparedConfig]:
         """Return every configuration, with the ended runs by key and the runs of its float32.
         Configurations with an equal float32 share one object."""
         references = {
-            key: Compared(name=name, settings={}, runs=self._float_runs(key, done))
+            key: ComparedConfig(name=name, settings={}, runs=self._float_runs(key, done))
             for key, name in self._float_names.items()
         }
-        return [self._summary(each, references[_float_key(each)], done) for each in self.settled]
+        return [self._summary(each, references[_float_key(each)], done) for each in self.runnable]
 
     def _common(self, seed: int) -> dict[str, Any]:
         return {"task": self.task, "data": self.data, "steps": self.steps, "seed": seed}
@@ -89,8 +91,8 @@ class Runs:
     def _float_names(self) -> dict[str, str]:
         """Names of float32 references by the key that decides the bits: ``float32`` alone, or with
         the options that distinguish the reference."""
-        first: dict[str, Settled] = {}
-        for settled in self.settled:
+        first: dict[str, RunnableConfig] = {}
+        for settled in self.runnable:
             first.setdefault(_float_key(settled), settled)
         if len(first) == 1:
             return dict.fromkeys(first, FLOAT32)
@@ -106,37 +108,37 @@ class Runs:
         return names
 
     def _float_runs(self, key: str, done: Mapping[str, Record]) -> dict[int, Record]:
-        settled = next(each for each in self.settled if _float_key(each) == key)
+        settled = next(each for each in self.runnable if _float_key(each) == key)
         return _ended({seed: self.float_job(settled, seed) for seed in self.seeds}, done)
 
     def _summary(
-        self, settled: Settled, reference: Compared, done: Mapping[str, Record]
-    ) -> Compared:
+        self, runnable: RunnableConfig, reference: ComparedConfig, done: Mapping[str, Record]
+    ) -> ComparedConfig:
         """Return the summary of a configuration, with its cost. The cost has means of the runs
         where runs choose widths."""
-        runs = _ended({seed: self.job(settled, seed) for seed in self.seeds}, done)
-        named, cost = settled.named, None
+        runs = _ended({seed: self.job(runnable, seed) for seed in self.seeds}, done)
+        named, cost = runnable.named, None
         if runs:
             passes = [run["mean_passes"] or 1.0 for run in runs.values()]
             every = [run["widths"] for run in runs.values()]
             widths = {name: sum(each[name] for each in every) / len(every) for name in every[0]}
             cost = cost_of(
-                settled.config,
-                step_shapes(self.task, settled.options),
+                runnable.config,
+                step_shapes(self.task, runnable.options),
                 passes=sum(passes) / len(passes),
                 widths=widths,
-                program=self._program(settled),
+                program=self._program(runnable),
             )
-        return Compared(
+        return ComparedConfig(
             name=named.name, settings=named.settings, runs=runs, reference=reference, cost=cost
         )
 
-    def _program(self, settled: Settled) -> TrainingProgram | None:
+    def _program(self, runnable: RunnableConfig) -> TrainingProgram | None:
         """Return a program of a few steps for a machine that does whole steps, None for a host."""
-        options = settled.options.get("program")
+        options = runnable.options.get("program")
         if options is None:
             return None
-        numerics = settled.config.numerics
+        numerics = runnable.config.numerics
         return options.program(self.task, numerics, steps=STEP + 1, seed=self.seeds[0]).program
 
 
@@ -144,8 +146,8 @@ RECIPE = (*(each.name for each in dataclasses.fields(RecipeOptions)), PRESET, "v
 """Settings that decide the training in float32."""
 
 
-def _float_key(settled: Settled) -> str:
-    program = settled.options.get("program")
+def _float_key(runnable: RunnableConfig) -> str:
+    program = runnable.options.get("program")
     return "" if program is None else repr(program.in_float32)
 
 

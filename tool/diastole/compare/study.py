@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from diastole.config.file import FIELDS, value_shown, written
+from diastole.config.file import FIELDS, value_text, written
 from diastole.errors import BadInput
 from diastole.files.content import read_toml
 from diastole.layers.sweep import every_choice, same_key
-from diastole.nearest import meant
+from diastole.nearest import suggestion
 from diastole_sim.spec.numerics import CLASS_NAMES
-from diastole_sim.spec.require import shown
+from diastole_sim.spec.require import excerpt
 
 Settings = dict[str, str]
 """Values by key, as written in TOML or on the command line."""
@@ -62,16 +62,16 @@ def overrides_of(settings: Mapping[str, str], options: Sequence[str]) -> list[st
     """Return the settings of the machine's configuration as "KEY=VALUE". ``options`` are the names
     of options of `train`. A key of a class goes before the key of its table, which is for all
     classes."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for key, value in settings.items():
         if key in options or key == PRESET:
             continue
         by_class = [f"{key}.{name}" for name in CLASS_NAMES]
         if set(by_class) <= set(FIELDS):
-            found |= {each: settings.get(each, value) for each in by_class}
+            values |= {each: settings.get(each, value) for each in by_class}
         else:
-            found[key] = value
-    return [f"{key}={value}" for key, value in found.items()]
+            values[key] = value
+    return [f"{key}={value}" for key, value in values.items()]
 
 
 def parse_configuration(text: str) -> Named:
@@ -100,30 +100,30 @@ def with_axes(named: Sequence[Named], axes: Sequence[str]) -> list[Named]:
     configuration, return the choices alone."""
     if not axes:
         return list(named)
-    found: list[Named] = []
+    configurations: list[Named] = []
     for base in named or [Named(name="", settings={})]:
         for choice in every_choice(axes):
-            chosen = dict(text.split("=", 1) for text in choice)
-            _joined(base.settings, chosen)
-            name = " ".join(filter(None, (base.name, short_name(chosen))))
-            found.append(Named(name=name, settings=base.settings | chosen, of_axes=True))
-    return found
+            values = dict(text.split("=", 1) for text in choice)
+            _joined(base.settings, values)
+            name = " ".join(filter(None, (base.name, short_name(values))))
+            configurations.append(Named(name=name, settings=base.settings | values, of_axes=True))
+    return configurations
 
 
 def _put(settings: Settings, key: str, value: str) -> None:
     """Add a key. BadInput for a key that is present, in whatever spelling."""
     before = next((each for each in settings if same_key(each) == same_key(key)), None)
     if before is not None:
-        raise BadInput(f"{key} is given twice, as {shown(settings[before])} and {shown(value)}")
+        raise BadInput(f"{key} is given twice, as {excerpt(settings[before])} and {excerpt(value)}")
     settings[key] = value
 
 
 def _joined(one: Settings, other: Settings) -> Settings:
     """Return two sets of settings as one. BadInput for a key in both sets."""
-    found = dict(one)
+    joined = dict(one)
     for key, value in other.items():
-        _put(found, key, value)
-    return found
+        _put(joined, key, value)
+    return joined
 
 
 def short_name(settings: Mapping[str, str]) -> str:
@@ -141,7 +141,7 @@ def unique(named: Sequence[Named]) -> list[Named]:
     names = [each.name for each in named]
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
-        raise BadInput(*(f"two configurations are called {name}" for name in twice))
+        raise BadInput(*(f"two configurations have the name {name}" for name in twice))
     if not named:
         raise BadInput("nothing to compare: give --over, --configuration or --plan")
     return list(named)
@@ -158,7 +158,7 @@ def read_plan(path: Path) -> ComparisonPlan:
 
 def _plan_of(document: Mapping[str, Any], folder: Path) -> ComparisonPlan:
     problems = [
-        f"{key} is an unknown key; a plan has {', '.join(KEYS)}{meant(key, KEYS)}"
+        f"{key} is an unknown key; a plan has {', '.join(KEYS)}{suggestion(key, KEYS)}"
         for key in document
         if key not in KEYS
     ]
@@ -166,25 +166,25 @@ def _plan_of(document: Mapping[str, Any], folder: Path) -> ComparisonPlan:
     def text(key: str) -> str | None:
         value = document.get(key)
         if value is not None and (not isinstance(value, str) or not value):
-            problems.append(f"{key} must be a text, not {value_shown(value)}")
+            problems.append(f"{key} must be a text, not {value_text(value)}")
             return None
         return value
 
     steps = document.get("steps")
     if steps is not None and (type(steps) is not int or not 1 <= steps <= MAX_STEPS):
-        problems.append(f"steps must be an integer in 1..{MAX_STEPS}, not {value_shown(steps)}")
+        problems.append(f"steps must be an integer in 1..{MAX_STEPS}, not {value_text(steps)}")
     seeds = document.get("seeds")
     if seeds is not None and not _are_seeds(seeds):
         problems.append(
-            f"seeds must be a list of different integers from 0 on, not {value_shown(seeds)}"
+            f"seeds must be a list of different integers of at least 0, not {value_text(seeds)}"
         )
-    given: dict[str, str | None] = {key: text(key) for key in ("task", "data", "machine", PRESET)}
+    texts: dict[str, str | None] = {key: text(key) for key in ("task", "data", "machine", PRESET)}
     named: list[Named] = []
     entries: Any = document.get("configuration", [])
     if not isinstance(entries, list) or not all(
         isinstance(each, dict) for each in cast(list[Any], entries)
     ):
-        problems.append("configuration must be tables, each [[configuration]]")
+        problems.append("configuration must consist of tables [[configuration]]")
         entries = []
     for entry in cast(list[dict[str, Any]], entries):
         try:
@@ -201,15 +201,15 @@ def _plan_of(document: Mapping[str, Any], folder: Path) -> ComparisonPlan:
     if problems:
         raise BadInput(*problems)
     data, machine = (
-        folder / where if (where := given[key]) is not None else None for key in ("data", "machine")
+        folder / where if (where := texts[key]) is not None else None for key in ("data", "machine")
     )
     return ComparisonPlan(
-        task=given["task"],
+        task=texts["task"],
         data=data,
         steps=steps,
         seeds=None if seeds is None else tuple(seeds),
         machine=machine,
-        preset=given[PRESET],
+        preset=texts[PRESET],
         settings=settings,
         configurations=tuple(named),
     )
@@ -217,12 +217,12 @@ def _plan_of(document: Mapping[str, Any], folder: Path) -> ComparisonPlan:
 
 def _within(folder: Path, settings: Settings) -> Settings:
     """Return the settings with paths of users' files in the folder of the plan."""
-    found = dict(settings)
-    for key in found.keys() & set(WITH_FILES):
-        file, colon, name = found[key].rpartition(":")
+    placed = dict(settings)
+    for key in placed.keys() & set(WITH_FILES):
+        file, colon, name = placed[key].rpartition(":")
         if colon:
-            found[key] = f"{folder / file}:{name}"
-    return found
+            placed[key] = f"{folder / file}:{name}"
+    return placed
 
 
 def _configuration(entry: Mapping[str, Any]) -> list[Named]:
@@ -231,44 +231,44 @@ def _configuration(entry: Mapping[str, Any]) -> list[Named]:
     settings = _joined(_flat(_table(entry, SET)), _flat(rest))
     name = entry.get(NAME, short_name(settings))
     if not isinstance(name, str) or not name:
-        raise BadInput(f"name must be a text, not {value_shown(name)}")
+        raise BadInput(f"name must be a text, not {value_text(name)}")
     return with_axes([Named(name=name, settings=settings)], _axes(_table(entry, OVER)))
 
 
 def _table(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = of.get(key, {})
     if not isinstance(value, dict):
-        raise BadInput(f"{key} must be a table, not {value_shown(value)}")
+        raise BadInput(f"{key} must be a table, not {value_text(value)}")
     return cast(Mapping[str, Any], value)
 
 
 def _flat(table: Mapping[str, Any], before: str = "") -> Settings:
     """Return nested tables as keys with points, with values as written."""
-    found: Settings = {}
+    flat: Settings = {}
     for key, value in table.items():
         if isinstance(value, dict):
-            found = _joined(found, _flat(cast(Mapping[str, Any], value), f"{before}{key}."))
+            flat = _joined(flat, _flat(cast(Mapping[str, Any], value), f"{before}{key}."))
         else:
-            _put(found, before + key, value if isinstance(value, str) else written(value))
-    return found
+            _put(flat, before + key, value if isinstance(value, str) else written(value))
+    return flat
 
 
 def _axes(table: Mapping[str, Any], before: str = "") -> list[str]:
     """Return lists of values as "KEY=A,B"."""
-    found: list[str] = []
+    axes: list[str] = []
     for key, value in table.items():
         if isinstance(value, dict):
-            found += _axes(cast(Mapping[str, Any], value), f"{before}{key}.")
+            axes += _axes(cast(Mapping[str, Any], value), f"{before}{key}.")
         elif isinstance(value, list):
             values = cast(list[Any], value)
             texts = [
                 each if isinstance(each, str) and "," not in each else written(each)
                 for each in values
             ]
-            found.append(f"{before}{key}={','.join(texts)}")
+            axes.append(f"{before}{key}={','.join(texts)}")
         else:
-            raise BadInput(f"over.{before}{key} must be a list, not {value_shown(value)}")
-    return found
+            raise BadInput(f"over.{before}{key} must be a list, not {value_text(value)}")
+    return axes
 
 
 def _are_seeds(value: object) -> bool:

@@ -47,16 +47,16 @@ class Spread:
 def spread(values: Sequence[float | None]) -> Spread | None:
     """Return the spread of the values of all seeds. None without a value, or if a value is no
     number."""
-    known = [value for value in values if value is not None]
-    if not known or len(known) < len(values):
+    numbers = [value for value in values if value is not None]
+    if not numbers or len(numbers) < len(values):
         return None
-    deviation = stdev(known) if len(known) > 1 else None
-    error = None if deviation is None else deviation / len(known) ** 0.5
-    return Spread(mean=mean(known), deviation=deviation, error=error, count=len(known))
+    deviation = stdev(numbers) if len(numbers) > 1 else None
+    error = None if deviation is None else deviation / len(numbers) ** 0.5
+    return Spread(mean=mean(numbers), deviation=deviation, error=error, count=len(numbers))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
+class ComparedConfig:
     """A configuration with its runs by seed.
 
     - ``settings``: settings as requested.
@@ -67,14 +67,14 @@ class Compared:
     name: str
     settings: Mapping[str, str]
     runs: Mapping[int, Record]
-    reference: "Compared | None" = None
+    reference: "ComparedConfig | None" = None
     cost: Cost | None = None
 
     def of(self, value: str) -> Spread | None:
         """Return the spread of ``loss`` or ``accuracy``."""
         return spread([run[value] for run in self.runs.values()])
 
-    def over(self, other: "Compared", value: str) -> Spread | None:
+    def over(self, other: "ComparedConfig", value: str) -> Spread | None:
         """Return the spread of the value minus the value of another configuration, for seeds of
         both."""
         pairs = [
@@ -90,21 +90,21 @@ class Compared:
 
     def record(self) -> dict[str, Any]:
         """Return the record for ``--json``."""
-        found: dict[str, Any] = {"name": self.name, "set": dict(self.settings)}
+        record: dict[str, Any] = {"name": self.name, "set": dict(self.settings)}
         for value in ("loss", "accuracy"):
             own, over = self.of(value), self.over_float32(value)
-            found[value] = own and own.record()
-            found[f"{value}_over_float32"] = over and over.record()
-        found |= dict.fromkeys(PRICES) if self.cost is None else self.cost.record()
+            record[value] = own and own.record()
+            record[f"{value}_over_float32"] = over and over.record()
+        record |= dict.fromkeys(PRICES) if self.cost is None else self.cost.record()
         names = ("loss", "accuracy", "mean_passes", "weights_sha256", "seconds")
-        found["runs"] = [
+        record["runs"] = [
             {"seed": seed, "key": run["key"], **{name: run[name] for name in names}}
             for seed, run in sorted(self.runs.items())
         ]
-        found["files"] = self._files()
+        record["files"] = self._files()
         if self.reference is not None:
-            found["float32"] = self.reference.record()
-        return found
+            record["float32"] = self.reference.record()
+        return record
 
     def _files(self) -> dict[str, Any]:
         """Return the user's files of the runs: by option the file, the name in the file, and the
@@ -143,14 +143,14 @@ class Ruling:
     def record(self) -> dict[str, Any]:
         """Return the record for ``--json``."""
         names = ("better", "as_good", "worse", "dominating")
-        found: dict[str, Any] = {name: list(getattr(self, name)) for name in names}
-        return {"plain": self.plain, "plain_wins": self.wins} | found
+        listed: dict[str, Any] = {name: list(getattr(self, name)) for name in names}
+        return {"plain": self.plain, "plain_wins": self.wins} | listed
 
 
-def verdict_on(plain: Compared, others: Sequence[Compared]) -> Ruling | None:
+def verdict_on(plain: ComparedConfig, others: Sequence[ComparedConfig]) -> Ruling | None:
     """Return the verdict. None if no other configuration has a loss to compare with, or if the loss
     has no error."""
-    found: dict[str, list[str]] = {"better": [], "as_good": [], "worse": [], "dominating": []}
+    groups: dict[str, list[str]] = {"better": [], "as_good": [], "worse": [], "dominating": []}
     for other in others:
         over = other.over(plain, "loss")
         sign = None if over is None else over.sign
@@ -158,18 +158,18 @@ def verdict_on(plain: Compared, others: Sequence[Compared]) -> Ruling | None:
             continue
         cheaper, dearer = _price(other.cost, plain.cost)
         if sign < 0:
-            found["better"].append(other.name)
+            groups["better"].append(other.name)
             if not dearer:
-                found["dominating"].append(other.name)
+                groups["dominating"].append(other.name)
         elif sign > 0:
-            found["worse"].append(other.name)
+            groups["worse"].append(other.name)
         else:
-            found["as_good"].append(other.name)
+            groups["as_good"].append(other.name)
             if cheaper:
-                found["dominating"].append(other.name)
-    if not any(found.values()):
+                groups["dominating"].append(other.name)
+    if not any(groups.values()):
         return None
-    return Ruling(plain=plain.name, **{name: tuple(each) for name, each in found.items()})
+    return Ruling(plain=plain.name, **{name: tuple(each) for name, each in groups.items()})
 
 
 def _price(one: Cost, other: Cost) -> tuple[bool, bool]:

@@ -20,7 +20,7 @@ DERIVED_FROM = {
 """Keys on which a width depends, besides the keys that can correct the width."""
 
 
-MOST_SHOWN = 4
+MAX_LISTED = 4
 """Number of accepted chunks in a message."""
 
 
@@ -38,23 +38,23 @@ def contradictions(config: Config, wrong: set[str]) -> Iterator[str]:
     Contradictions that follow from the defaults are not reported.
     """
     spent = set(wrong)
-    for faults in (_misfits(config), _of_the_draft(config)):
+    for faults in (_misfits(config), _draft_contradictions(config)):
         for keys, text in faults:
             if not spent & {*keys, *(key.partition(".")[0] for key in keys)}:
                 yield text
             spent.add(keys[0])
 
 
-def _of_the_draft(config: Config) -> Iterator[Fault]:
+def _draft_contradictions(config: Config) -> Iterator[Fault]:
     """Yield faults of the numerics, without the groups and scale rules that the formats do not
     accept."""
     values = config.numeric_values()
     for name in CLASS_NAMES:
         values[name] |= {part: None for part, _, _ in _misfitting(config, name)}
     draft = _Draft.from_dict(values)
-    yield from _turned_vectors(config, draft)
+    yield from _transposed_vectors(config, draft)
     yield from _cut_chunks(config, draft)
-    yield from _chunks_of_planes(draft)
+    yield from _plane_chunks(draft)
     for blamed, text in numerics.contradictions(draft):
         yield blamed + tuple(k for key in blamed for k in DERIVED_FROM.get(key, ())), text
 
@@ -92,37 +92,37 @@ def _odd_cells(config: Config) -> Iterator[Fault]:
 def _misfitting(config: Config, name: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
     """Yield groups and scale rules that the format of a class does not accept: the part of the
     class, the keys, and a text."""
-    chosen = parse_format(getattr(config.format, name))
+    format = parse_format(getattr(config.format, name))
     grouping, scale = getattr(config.block, name), getattr(config.scale, name)
-    where = f"where format.{name} is {chosen.name}"
-    if grouping is not None and parse_grouping(grouping).kind not in chosen.groupings:
-        accepted = _groups(chosen, chosen.groupings, config.array.block)
+    where = f"where format.{name} is {format.name}"
+    if grouping is not None and parse_grouping(grouping).kind not in format.groupings:
+        accepted = _groups(format, format.groupings, config.array.block)
         keys = (f"block.{name}", f"format.{name}", "array.block")
         yield "grouping", keys, f'block.{name} must be {accepted} {where}, not "{grouping}"'
-    if scale is not None and scale not in chosen.scale_rules:
-        rules = ", ".join(chosen.scale_rules)
+    if scale is not None and scale not in format.scale_rules:
+        rules = ", ".join(format.scale_rules)
         accepted = f"one of {rules}" if rules else "left out"
         keys = (f"scale.{name}", f"format.{name}")
         yield "scale", keys, f'scale.{name} must be {accepted} {where}, not "{scale}"'
 
 
-def _turned_vectors(config: Config, draft: Numerics) -> Iterator[Fault]:
+def _transposed_vectors(config: Config, draft: Numerics) -> Iterator[Fault]:
     """Yield a fault for vector groups of W or dY where array.transpose is edge. The buffers at the
     array's edge transpose blocks, and all elements of a block must have one scale."""
     if config.array.transpose != "edge":
         return
     for name in ("w", "dy"):
-        chosen = draft.tensor_class(name)
-        if not chosen.two_copies:
+        storage = draft.tensor_class(name)
+        if not storage.two_copies:
             continue
-        kinds = tuple(kind for kind in chosen.format.groupings if kind != "vector")
-        accepted = _groups(chosen.format, kinds, draft.block)
-        default = "" if getattr(config.block, name) else f", the default of {chosen.format.name}"
+        kinds = tuple(kind for kind in storage.format.groupings if kind != "vector")
+        accepted = _groups(storage.format, kinds, draft.block)
+        default = "" if getattr(config.block, name) else f", the default of {storage.format.name}"
         yield (
             (f"block.{name}", f"format.{name}", "array.transpose", "array.block"),
             (
                 f"block.{name} must be {accepted} where array.transpose is edge (in_place takes "
-                f'vectors), not "{chosen.grouping}"{default}'
+                f'vectors), not "{storage.grouping}"{default}'
             ),
         )
 
@@ -142,24 +142,26 @@ def _cut_chunks(config: Config, draft: Numerics) -> Iterator[Fault]:
     each = " and ".join(
         f"array.{sides[name]} x array.block = {part} to the {name}" for name, part in parts.items()
     )
-    known = chunks_of(parts.values())
-    if known:
-        shown = ", ".join(map(str, known[:MOST_SHOWN]))
-        more = " and so on" if len(known) > MOST_SHOWN else ""
-        advice = f"{shown}{more} would do"
+    chunks = chunks_of(parts.values())
+    if chunks:
+        shown = ", ".join(map(str, chunks[:MAX_LISTED]))
+        more = " and so on" if len(chunks) > MAX_LISTED else ""
+        advice = f"use {shown}{more}"
     else:
-        advice = f"none up to {LONGEST_CHUNK} is, so accumulator.kind must be integer"
+        advice = (
+            f"no chunk up to {LONGEST_CHUNK} is such a multiple: set accumulator.kind to integer"
+        )
     blamed = (f"array.{sides[name]}" for name in parts)
     yield (
         ("accumulator.chunk", "accumulator.kind", "array.block", "array.transpose", *blamed),
         (
-            "accumulator.chunk must be a multiple of the elements of a contraction that a pass "
-            f"sums, {each}: {advice}, not {chunk}"
+            f"accumulator.chunk must be a multiple of {each}, the elements of a "
+            f"contraction that a pass sums, not {chunk}: {advice}"
         ),
     )
 
 
-def _chunks_of_planes(draft: Numerics) -> Iterator[Fault]:
+def _plane_chunks(draft: Numerics) -> Iterator[Fault]:
     """Yield a fault for float accumulators with the format fast: the planes of a part of the
     contraction follow one after the other, and are not summed chunk by chunk."""
     planes = [name for name in CLASS_NAMES if draft.tensor_class(name).format.planes]
@@ -168,15 +170,15 @@ def _chunks_of_planes(draft: Numerics) -> Iterator[Fault]:
     yield (
         ("accumulator.kind", f"format.{planes[0]}"),
         (
-            f"accumulator.kind must be integer where format.{planes[0]} is fast, whose planes are "
-            'not summed chunk by chunk, not "float"'
+            f"accumulator.kind must be integer where format.{planes[0]} is fast, not "
+            '"float": the planes of fast are not summed chunk by chunk'
         ),
     )
 
 
-def _groups(chosen: Format, kinds: tuple[str, ...], block: int) -> str:
+def _groups(format: Format, kinds: tuple[str, ...], block: int) -> str:
     """Return some kinds of groups in words, with an example of every kind for this array."""
-    side = max(block, chosen.group or 0)
+    side = max(block, format.group or 0)
     words = {
         "square": f'squares such as "{side}x{side}"',
         "vector": f'vectors such as "1x{max(side, 2)}"',

@@ -19,10 +19,10 @@ from diastole.config.keys import Accepted, Config
 from diastole.config.numbers import NUMBERS, numbers_of
 from diastole.errors import BadInput
 from diastole.files.content import read_toml
-from diastole.nearest import meant
+from diastole.nearest import suggestion
 from diastole_sim.spec.formats import FAST, FORMAT_NAMES, parse_format
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
-from diastole_sim.spec.require import shown
+from diastole_sim.spec.require import excerpt
 
 _TABLES: dict[str, type[BaseModel]] = {
     name: field.annotation
@@ -67,13 +67,13 @@ def from_document(
     problems += _repeated(overrides)
     # Overrides of `numbers` go first: the remaining overrides then change the new numbers, in any
     # order of the arguments.
-    for text in sorted(overrides, key=lambda text: not _is_of_numbers(text)):
+    for text in sorted(overrides, key=lambda text: not _is_numbers_file(text)):
         try:
             overridden.add(_override(document, text))
         except BadInput as error:
             problems += error.problems
-        if _is_of_numbers(text) and (chosen := numbers_of(document)) is not None:
-            document = chosen.instead(document)
+        if _is_numbers_file(text) and (numbers := numbers_of(document)) is not None:
+            document = numbers.instead(document)
     wrong: set[tuple[int | str, ...]] = set()
     try:
         config = Config.model_validate(document)
@@ -94,23 +94,23 @@ def from_document(
 
 def _repeated(overrides: Sequence[str]) -> list[str]:
     """Return the mistakes of overrides that set a key twice, or a table and a key of the table."""
-    said: dict[tuple[str, ...], str] = {}
+    values: dict[tuple[str, ...], str] = {}
     problems: list[str] = []
     for text in overrides:
         key, _, value = (part.strip() for part in text.partition("="))
         parts = tuple(part.strip() for part in key.split("."))
-        for other, before in said.items():
+        for other, before in values.items():
             if other == parts:
                 problems.append(
-                    f"--set: {key} is given twice, as {shown(before)} and {shown(value)}"
+                    f"--set: {key} is given twice, as {excerpt(before)} and {excerpt(value)}"
                 )
             elif parts[: len(other)] == other or other[: len(parts)] == parts:
-                problems.append(f"--set: {'.'.join(other)} and {key} say the same key twice")
-        said[parts] = value
+                problems.append(f"--set: {'.'.join(other)} and {key} give the same key twice")
+        values[parts] = value
     return problems
 
 
-def _is_of_numbers(override: str) -> bool:
+def _is_numbers_file(override: str) -> bool:
     return override.partition("=")[0].strip() == "numbers"
 
 
@@ -118,9 +118,9 @@ def _with_fraction(config: Config, document: dict[str, Any]) -> Config:
     """Return the configuration with enough fraction bits for the planes of ``fast``. Results that
     are exact in the widest format of one plane are exact with planes. A number of bits in the file
     stays."""
-    said = document.get("accumulator", {})
+    table = document.get("accumulator", {})
     formats = (getattr(config.format, name) for name in CLASS_NAMES)
-    if FAST.name not in formats or "fraction" in said:
+    if FAST.name not in formats or "fraction" in table:
         return config
     fraction = FAST_FRACTION + 2 * config.fast.widths[-1]
     accumulator = config.accumulator.model_copy(update={"fraction": fraction})
@@ -151,24 +151,24 @@ def nearest(key: str) -> str:
     same table are preferred."""
     table = key.rpartition(".")[0]
 
-    def likeness(known: str) -> float:
-        whole = difflib.SequenceMatcher(a=key, b=known).ratio()
-        last = difflib.SequenceMatcher(a=_last(key), b=_last(known)).ratio()
-        beside = bool(table) and known.rpartition(".")[0] == table
-        return max(whole, 0.9 * last) + whole / 100 + SAME_TABLE * beside
+    def likeness(candidate: str) -> float:
+        whole = difflib.SequenceMatcher(a=key, b=candidate).ratio()
+        last = difflib.SequenceMatcher(a=_last(key), b=_last(candidate)).ratio()
+        same_table = bool(table) and candidate.rpartition(".")[0] == table
+        return max(whole, 0.9 * last) + whole / 100 + SAME_TABLE * same_table
 
     return max([*FIELDS, *SECTIONS], key=likeness)
 
 
-def likely_format(given: object) -> str:
+def likely_format(name: object) -> str:
     """Return a guess for an unknown format, as the end of a sentence: formats that begin with the
     text, or the format most like the text. Empty if no format is likely."""
-    if not isinstance(given, str):
+    if not isinstance(name, str):
         return ""
-    text = given.strip().lower()
-    if text != given and _is_format(text):
+    text = name.strip().lower()
+    if text != name and _is_format(text):
         return f"; did you mean {text}?"
-    return meant(text, FORMAT_NAMES)
+    return suggestion(text, FORMAT_NAMES)
 
 
 def _is_format(text: str) -> bool:
@@ -197,39 +197,39 @@ def to_toml(config: Config) -> str:
             assert about is not None
             about = about.splitlines()[0]
             lines += ["", f"# {about}", f"[{key}]"]
-            said: dict[str, str] = {}
+            first_keys: dict[str, str] = {}
             for inner in table.model_fields:
-                lines += _entry(f"{key}.{inner}", values[key][inner], config, said)
+                lines += _entry(f"{key}.{inner}", values[key][inner], config, first_keys)
         else:
             lines += ["", *_entry(key, values[key], config, {})]
     return "\n".join(lines) + "\n"
 
 
-def _entry(key: str, value: Any, config: Config, said: dict[str, str]) -> Iterable[str]:
-    """Yield the lines of a key. ``said`` maps a text of accepted values to the key of the table
-    that has the text already."""
+def _entry(key: str, value: Any, config: Config, first_keys: dict[str, str]) -> Iterable[str]:
+    """Yield the lines of a key. ``first_keys`` maps a text of accepted values to the key of the
+    table that has the text already."""
     yield f"# {FIELDS[key].description}."
     words = f"Accepted: {accepted(key)}."
-    if len(words) > WIDTH - 2 and words in said:
-        words = f"Accepted: as for {said[words]}."
-    said.setdefault(words, _last(key))
+    if len(words) > WIDTH - 2 and words in first_keys:
+        words = f"Accepted: as for {first_keys[words]}."
+    first_keys.setdefault(words, _last(key))
     yield from _comment(words)
     if value is not None:
-        yield f"{_last(key)} = {value_shown(value)}"
+        yield f"{_last(key)} = {value_text(value)}"
         return
     if key == "numbers":
         yield "# Left out: the file tells all of them."
-        yield f"# {key} = {value_shown(next(iter(NUMBERS)))}"
+        yield f"# {key} = {value_text(next(iter(NUMBERS)))}"
         return
     default = absent_value(key, config.numerics)
     if default is None:
         yield "# Left out: the format has its own and takes no other."
     elif key == "vector.special":
-        yield f"# Left out: here {value_shown(default)}."
-        yield f"# {_last(key)} = {value_shown(default)}"
+        yield f"# Left out: here {value_text(default)}."
+        yield f"# {_last(key)} = {value_text(default)}"
     else:
-        yield f"# Left out: the default of the format, here {value_shown(default)}."
-        yield f"# {_last(key)} = {value_shown(default)}"
+        yield f"# Left out: the default of the format, here {value_text(default)}."
+        yield f"# {_last(key)} = {value_text(default)}"
 
 
 def absent_value(key: str, numerics: Numerics) -> str | int | None:
@@ -244,10 +244,10 @@ def absent_value(key: str, numerics: Numerics) -> str | int | None:
     if key == "vector.special":
         return max(1, numerics.block // 4)
     section, _, name = key.partition(".")
-    chosen = numerics.tensor_class(name)
+    storage = numerics.tensor_class(name)
     if section == "block":
-        return str(chosen.grouping)
-    return chosen.scale if chosen.format.scale_rules else None
+        return str(storage.grouping)
+    return storage.scale if storage.format.scale_rules else None
 
 
 def _comment(text: str) -> list[str]:
@@ -266,15 +266,15 @@ def _override(document: dict[str, Any], text: str) -> str:
     key, equals, value = text.partition("=")
     parts = [part.strip() for part in key.split(".")]
     if not equals or not all(parts):
-        raise BadInput(f"--set: must be KEY=VALUE, not {value_shown(text)}")
+        raise BadInput(f"--set must be KEY=VALUE, not {value_text(text)}")
     table = document
     for part in parts[:-1]:
         inner = table.setdefault(part, {})
         if not _is_table(inner):
             if part in SECTIONS:  # a mistake of the file, reported as a mistake of the file
                 return ".".join(parts)
-            known = ".".join(parts)
-            raise BadInput(f"--set: {known} is an unknown key; the nearest is {nearest(known)}")
+            name = ".".join(parts)
+            raise BadInput(f"--set: {name} is an unknown key; the nearest is {nearest(name)}")
         table = inner
     table[parts[-1]] = toml_value(value.strip())
     return ".".join(parts)
@@ -300,14 +300,14 @@ def _say(error: Any) -> str:
     if error["type"] == "extra_forbidden":
         return f"{key} is an unknown key; the nearest is {nearest(key)}"
     hint = _hint(key, error["input"])
-    return f"{key} must be {accepted(key)}, not {value_shown(error['input'])}{hint}"
+    return f"{key} must be {accepted(key)}, not {value_text(error['input'])}{hint}"
 
 
-def _hint(key: str, given: object) -> str:
+def _hint(key: str, value: object) -> str:
     """Return a guess for a wrong value of a key that takes only names."""
     if key.startswith("format."):
-        return likely_format(given)
-    return meant(given, choices_of(key))
+        return likely_format(value)
+    return suggestion(value, choices_of(key))
 
 
 def choices_of(key: str) -> list[str]:
@@ -320,14 +320,14 @@ def choices_of(key: str) -> list[str]:
 def _without(document: dict[str, Any], wrong: set[tuple[Any, ...]]) -> dict[str, Any]:
     """Return the document without wrong keys and tables, for the defaults of the keys and
     tables."""
-    kept: dict[str, Any] = {}
+    remaining: dict[str, Any] = {}
     for key, value in document.items():
         if (key,) in wrong:
             continue
         if _is_table(value):
             value = {inner: v for inner, v in value.items() if (key, inner) not in wrong}
-        kept[key] = value
-    return kept
+        remaining[key] = value
+    return remaining
 
 
 def _written(location: Sequence[Any]) -> str:
@@ -347,9 +347,9 @@ def written(value: Any) -> str:
         return "a huge integer"
 
 
-def value_shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     """Return a value for a message: as written, and shortened if too long."""
-    return shown(written(value))
+    return excerpt(written(value))
 
 
 def _last(key: str) -> str:

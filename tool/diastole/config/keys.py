@@ -29,10 +29,10 @@ from diastole_sim.spec.accumulator import (
     DEFAULT_CHUNK,
     DEFAULT_MANTISSA,
     EXPONENT_BITS,
-    LEAST_MANTISSA,
     LONGEST_CHUNK,
-    MOST_MANTISSA,
-    MOST_NAMED_EXPONENT_BITS,
+    MAX_MANTISSA,
+    MAX_NAMED_EXPONENT_BITS,
+    MIN_MANTISSA,
     SHORTEST_CHUNK,
     mantissa_of,
 )
@@ -51,10 +51,10 @@ from diastole_sim.spec.numerics import (
     BLOCK_SIDES,
     CLASS_NAMES,
     DEFAULT_WIDTHS,
+    MAX_HISTORY,
+    MAX_MARGIN,
     MAX_WINDOW,
     MIN_WINDOW,
-    MOST_HISTORY,
-    MOST_MARGIN,
     OVERFLOWS,
     SOURCES,
     SPECIALS,
@@ -171,8 +171,8 @@ Mantissa = Annotated[
     int,
     BeforeValidator(_mantissa),
     Accepted(
-        f"an integer in {LEAST_MANTISSA}..{MOST_MANTISSA}, or e<E>m<M> with such an M and E in "
-        f"{EXPONENT_BITS}..{MOST_NAMED_EXPONENT_BITS} (fewer bits of exponent do not hold every "
+        f"an integer in {MIN_MANTISSA}..{MAX_MANTISSA}, or e<E>m<M> with such an M and E in "
+        f"{EXPONENT_BITS}..{MAX_NAMED_EXPONENT_BITS} (fewer bits of exponent do not hold every "
         "sum, more are not used)"
     ),
 ]
@@ -252,10 +252,10 @@ class ScaleConfig(Section):
         "Where a scale of a whole tensor comes from: its data, its data in steps before, or you",
     )
     history: int = _integer(
-        1, 1, MOST_HISTORY, "Steps before whose largest magnitude gives a delayed scale"
+        1, 1, MAX_HISTORY, "Steps before whose largest magnitude gives a delayed scale"
     )
     margin: int = _integer(
-        0, 0, MOST_MARGIN, "Powers of two by which a delayed scale is raised, for room above"
+        0, 0, MAX_MARGIN, "Powers of two by which a delayed scale is raised, for room above"
     )
 
 
@@ -291,10 +291,10 @@ class RoundingConfig(Section):
     @classmethod
     def _bits_of_the_kind(cls, values: Any) -> Any:
         """Set the number of random bits that a kind prescribes, if the file has no number."""
-        given = cast(dict[str, Any], values) if isinstance(values, dict) else {}
-        if given.get("kind") not in KINDS or "bits" in given:
+        table = cast(dict[str, Any], values) if isinstance(values, dict) else {}
+        if table.get("kind") not in KINDS or "bits" in table:
             return cast(Any, values)
-        return given | {"bits": default_random_bits(given["kind"])}
+        return table | {"bits": default_random_bits(table["kind"])}
 
 
 class FastConfig(Section):
@@ -333,8 +333,8 @@ class AccumulatorConfig(Section):
     )
     mantissa: Mantissa = Field(
         default=DEFAULT_MANTISSA,
-        ge=LEAST_MANTISSA,
-        le=MOST_MANTISSA,
+        ge=MIN_MANTISSA,
+        le=MAX_MANTISSA,
         description="Bits behind the leading one of a float accumulator",
     )
     chunk: int = _integer(
@@ -411,8 +411,8 @@ class Config(Section):
     @classmethod
     def _numbers_are_defaults(cls, values: Any) -> Any:
         """Fill absent keys from published numbers. A wrong name of numbers is reported later."""
-        chosen = numbers_of(values)
-        return values if chosen is None else chosen.under(values)
+        numbers = numbers_of(values)
+        return values if numbers is None else numbers.under(values)
 
     @field_validator("name")
     @classmethod

@@ -10,8 +10,8 @@ Document = Mapping[str, Any]
 """Keys, and tables of keys."""
 
 REPLACED = ("format", "block", "scale", "accumulator")
-"""Tables with keys that belong to the replaced numbers, except the keys of :data:`KEPT`."""
-KEPT = {"scale": ("source", "history", "margin"), "accumulator": ("fraction", "headroom")}
+"""Tables with keys that belong to the replaced numbers, except the keys of :data:`OTHER_KEYS`."""
+OTHER_KEYS = {"scale": ("source", "history", "margin"), "accumulator": ("fraction", "headroom")}
 
 
 def is_table(value: object) -> TypeGuard[Document]:
@@ -40,26 +40,28 @@ class Numbers:
 
     def under(self, document: Document) -> dict[str, Any]:
         """Return ``document`` with the keys of the numbers where ``document`` has none."""
-        found = dict(document)
+        result = dict(document)
         for table, keys in self.keys.items():
-            said = found.get(table, {})
-            if isinstance(said, BaseModel):  # a table of a configuration made in Python
-                said = said.model_dump(exclude_unset=True)
-            if is_table(said):  # a value that is no table is a mistake, reported later
-                found[table] = {**keys, **said}
-        return found
+            own = result.get(table, {})
+            if isinstance(own, BaseModel):  # a table of a configuration made in Python
+                own = own.model_dump(exclude_unset=True)
+            if is_table(own):  # a value that is no table is a mistake, reported later
+                result[table] = {**keys, **own}
+        return result
 
     def instead(self, document: Document) -> dict[str, Any]:
         """Return ``document`` with these numbers instead of its own: formats with groups and scale
         rules, accumulators, and all further keys of the numbers."""
-        found = dict(document)
+        result = dict(document)
         for table in dict.fromkeys((*REPLACED, *self.keys)):
-            said = found.pop(table, {})
-            if is_table(said):
-                kept = KEPT.get(table, ()) if table in REPLACED else tuple(said)
+            values = result.pop(table, {})
+            if is_table(values):
+                others = OTHER_KEYS.get(table, ()) if table in REPLACED else tuple(values)
                 own = self.keys.get(table, {})
-                found[table] = {n: each for n, each in said.items() if n in kept and n not in own}
-        return self.under(found)
+                result[table] = {
+                    n: each for n, each in values.items() if n in others and n not in own
+                }
+        return self.under(result)
 
 
 def _formats(x: str, w: str, dy: str) -> dict[str, str]:

@@ -20,10 +20,10 @@ SECONDS = 60
 
 def browsers() -> list[str]:
     """Return the installed browsers, among the browsers with a known command line."""
-    beside = Path(sys.executable).with_name(LIGHTPANDA)
-    found = [str(beside)] if beside.exists() else []
-    return found + [
-        path for name in (LIGHTPANDA, *CHROMIUM)[bool(found) :] if (path := shutil.which(name))
+    packaged = Path(sys.executable).with_name(LIGHTPANDA)
+    paths = [str(packaged)] if packaged.exists() else []
+    return paths + [
+        path for name in (LIGHTPANDA, *CHROMIUM)[bool(paths) :] if (path := shutil.which(name))
     ]
 
 

@@ -12,7 +12,7 @@ from diastole.errors import BadInput, CheckFailed
 from diastole.execution import Execution
 from diastole.explain.shown_conversion import conversions_of
 from diastole.explain.shown_operands import Operands, ShownOperand
-from diastole.explain.shown_run import ShownRun, Untrue
+from diastole.explain.shown_run import ShownRun, WavesDisagree
 from diastole.explain.story import runs_of, signals
 from diastole.explain.waves import read_waves
 from diastole.report.wave_views import SCOPE
@@ -38,19 +38,19 @@ def observe(
     with tempfile.TemporaryDirectory() as folder:
         waves = Path(folder) / "waves.vcd"
         with make_device(Execution(seed=seed, trace=waves), config, views=False) as device:
-            results, held = _products(device, names, tensors)
+            results, stored = _products(device, names, tensors)
         expected, golden = _products(NumpyDevice(config.numerics, seed=seed), names, tensors)
         comparison = GoldenComparison()
-        for name, tensor in held.items():
+        for name, tensor in stored.items():
             comparison.operand(name, tensor, golden[name])
-        for got, wanted in zip(results, expected, strict=True):
-            comparison.result(got, wanted)
+        for got, reference in zip(results, expected, strict=True):
+            comparison.result(got, reference)
         if comparison.mismatches:
-            raise CheckFailed(f"the hardware is not the golden model: {comparison.first}")
+            raise CheckFailed(f"the hardware differs from the golden model: {comparison.first}")
         try:
             operands = {
                 each.name: ShownOperand(
-                    given=tensors[each.name],
+                    floats=tensors[each.name],
                     stored=golden[each.name],
                     conversions=conversions_of(
                         tensors[each.name],
@@ -65,8 +65,8 @@ def observe(
             _require_finite(operands)
             seen = read_waves(waves, SCOPE, signals(config.plan))
             return operands, results, runs_of(seen, config.plan, operands)
-        except Untrue as error:
-            raise CheckFailed(f"the waves do not show what was computed: {error}") from error
+        except WavesDisagree as error:
+            raise CheckFailed(f"the waves differ from the computed results: {error}") from error
 
 
 def _require_finite(operands: Operands) -> None:
@@ -75,8 +75,8 @@ def _require_finite(operands: Operands) -> None:
         if not all(np.isfinite(operand.values(copy)).all() for copy in range(operand.copies)):
             key = f"overflow.{CLASSES[name]}"
             raise BadInput(
-                f"{name} has elements that are Inf or NaN, by {key} = specification; explain "
-                f"shows finite numbers: --set {key}=saturate"
+                f"{name} has Inf or NaN, because {key} = specification; explain shows only "
+                f"finite numbers: give --set {key}=saturate"
             )
 
 
@@ -84,12 +84,12 @@ def _products(
     device: DeviceProtocol, names: Sequence[str], tensors: dict[str, Floats]
 ) -> tuple[list[ProductResult], dict[str, Quantised]]:
     """Return the results of all operations, and the operands as stored."""
-    held = {each.name: _converted(device, each, tensors[each.name]) for each in OPERANDS}
+    operands = {each.name: _converted(device, each, tensors[each.name]) for each in OPERANDS}
     results = [
-        getattr(device, name)(*(held[operand] for operand in OPERATIONS[name].operand_names))
+        getattr(device, name)(*(operands[operand] for operand in OPERATIONS[name].operand_names))
         for name in names
     ]
-    return results, {name: _read(tensor) for name, tensor in held.items()}
+    return results, {name: _read(tensor) for name, tensor in operands.items()}
 
 
 def _converted(device: DeviceProtocol, each: Tensor, values: Floats) -> ConvertedTensor:

@@ -24,7 +24,7 @@ import numpy as np
 from diastole.config.keys import Config
 from diastole.explain.shown_conversion import ShownConversion
 from diastole.explain.shown_operands import Doubles, Operands, factors_of
-from diastole.explain.shown_run import NORTH, ShownRun, ShownWay
+from diastole.explain.shown_run import NORTH, ShownDirection, ShownRun
 from diastole.explain.sum_rules import SumSide
 from diastole.report.palette import DARK, LIGHT, variables
 from diastole_sim.device.interface import Floats
@@ -61,7 +61,7 @@ def write_page(
         },
         "sizes": dict(sizes),
         "formats": {name: _format(numerics, name) for name in operands},
-        "given": {name: _rounded(operand.given) for name, operand in operands.items()},
+        "given": {name: _rounded(operand.floats) for name, operand in operands.items()},
         "tensors": _tensors(operands, results),
         "runs": [_run(name, run, operands, numerics) for name, run in runs],
         "first": names.index(first),
@@ -105,22 +105,22 @@ def copy_key(name: str, copy: int, operands: Operands) -> str:
 
 def _format(numerics: Numerics, name: str) -> dict[str, Any]:
     """Return the values that the conversion of an operand depends on."""
-    chosen = numerics.tensor_class(CLASSES[name])
+    storage = numerics.tensor_class(CLASSES[name])
     return {
-        "name": chosen.format.name,
-        "precision": chosen.format.precision,
-        "depth": chosen.format.depth,
-        "scales": chosen.format.two_level,
-        "rule": chosen.rounding,
-        "bits": numerics.random_bits if is_stochastic(chosen.rounding) else 0,
-        "group": _group_shape(chosen, numerics.block),
+        "name": storage.format.name,
+        "precision": storage.format.precision,
+        "depth": storage.format.depth,
+        "scales": storage.format.two_level,
+        "rule": storage.rounding,
+        "bits": numerics.random_bits if is_stochastic(storage.rounding) else 0,
+        "group": _group_shape(storage, numerics.block),
     }
 
 
-def _group_shape(chosen: TensorClass, block: int) -> list[int]:
+def _group_shape(storage: TensorClass, block: int) -> list[int]:
     """Return the rows and columns of a group in copy 0; 0 where the group is the tensor."""
-    size = chosen.grouping.size
-    return [1 if chosen.grouping.kind == "vector" else size, size]
+    size = storage.grouping.size
+    return [1 if storage.grouping.kind == "vector" else size, size]
 
 
 def _tensors(operands: Operands, results: Mapping[str, Floats]) -> dict[str, Any]:
@@ -174,17 +174,17 @@ def _integer(number: int) -> int | str:
     return number if abs(number) < SAFE else str(number)
 
 
-def _way(way: ShownWay, operands: Operands, numerics: Numerics) -> dict[str, Any]:
+def _way(way: ShownDirection, operands: Operands, numerics: Numerics) -> dict[str, Any]:
     keys = {
         role: copy_key(tensor.name, way.product.copy(tensor), operands)
-        for role, tensor in (("streamed", way.streamed), ("held", way.held))
+        for role, tensor in (("streamed", way.streaming), ("held", way.stationary))
     }
-    factors = factors_of(way.product, way.streamed, way.held, operands, numerics)
+    factors = factors_of(way.product, way.streaming, way.stationary, operands, numerics)
     return keys | {
         "window": factors.rule.product_bits,
         "fraction": factors.rule.fraction,
         "unit": factors.rule.unit,
-        "sides": {"streamed": _side(factors.streamed), "held": _side(factors.held)},
+        "sides": {"streamed": _side(factors.streaming), "held": _side(factors.stationary)},
         "direction": way.direction,
         "result": way.product.result.name,
         "t": way.t,
@@ -199,19 +199,20 @@ def _side(side: SumSide) -> dict[str, Any]:
 
 def _what(run: ShownRun, operands: Operands) -> str:
     """Return a description of the dataflow in words."""
-    held = run.ways[0].held.name
-    parts = [f"Blocks of {held} are held."]
+    stationary = run.ways[0].stationary.name
+    parts = [f"Blocks of {stationary} are held."]
     for way in run.ways:
         enters, leaves = SIDES[way.direction]
         parts.append(
-            f"Vectors of {way.streamed.name} enter from the {enters}; "
+            f"Vectors of {way.streaming.name} enter from the {enters}; "
             f"sums of {way.product.result.name} leave to the {leaves}."
         )
-    one_copy = operands[held].copies == 1
+    one_copy = operands[stationary].copies == 1
     if len(run.ways) == 2:
-        parts.append(f"One block of {held}, as it is stored, serves both products.")
+        parts.append(f"One block of {stationary}, as it is stored, serves both products.")
     elif one_copy and all(way.direction == NORTH for way in run.ways):
         parts.append(
-            f"{held} is not turned: its blocks are as forward has them, only the way is other."
+            f"{stationary} is not turned: its blocks are as forward has them, "
+            "only the way is other."
         )
     return " ".join(parts)

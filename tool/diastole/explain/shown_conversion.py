@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diastole.explain.shown_run import Untrue
+from diastole.explain.shown_run import WavesDisagree
 from diastole_sim.device.interface import Floats
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.copies import Copy, Fields
@@ -68,7 +68,7 @@ class ShownConversion:
     rounded: Integers
     draws: Integers | None
 
-    def turned(self) -> "ShownConversion":
+    def transposed(self) -> "ShownConversion":
         """Return the elements in the transposed orientation."""
         return ShownConversion(
             significand=self.significand.T,
@@ -84,41 +84,41 @@ class ShownConversion:
 
 
 def conversions_of(
-    given: Floats, stored: Quantised, numerics: Numerics, *, seed: int, tag: int
+    values: Floats, stored: Quantised, numerics: Numerics, *, seed: int, tag: int
 ) -> tuple[ShownConversion, ...]:
     """Explain each copy of ``stored``, which has the ``folds`` of the golden model, for step 0.
 
-    :class:`Untrue` if an element does not follow from its float32.
+    :class:`WavesDisagree` if an element does not follow from its float32.
     """
-    found: list[ShownConversion] = []
+    conversions: list[ShownConversion] = []
     for number, copy in enumerate(stored.copies):
         draws = None
-        if is_stochastic(stored.chosen.rounding):
-            finite = Fields.of(given[None]).finite
+        if is_stochastic(stored.storage.rounding):
+            finite = Fields.of(values[None]).finite
             key = DrawKey(seed=seed, tags=(tag,), step=0, second=number == 1)
             (draws,) = element_draws(finite, numerics, key)
         if copy.transposed:
-            turned = None if draws is None else draws.T
-            explained = _conversion(given.T, stored, copy, turned, numerics)
-            found.append(explained.turned())
+            transposed = None if draws is None else draws.T
+            explained = _conversion(values.T, stored, copy, transposed, numerics)
+            conversions.append(explained.transposed())
         else:
-            found.append(_conversion(given, stored, copy, draws, numerics))
-    return tuple(found)
+            conversions.append(_conversion(values, stored, copy, draws, numerics))
+    return tuple(conversions)
 
 
 def _conversion(
-    given: Floats, stored: Quantised, copy: Copy, draws: Integers | None, numerics: Numerics
+    values: Floats, stored: Quantised, copy: Copy, draws: Integers | None, numerics: Numerics
 ) -> ShownConversion:
-    """Explain a copy. ``given`` and ``draws`` have the orientation of the copy."""
-    chosen, kind = stored.chosen, stored.chosen.format
-    numbers = Fields.of(given)
+    """Explain a copy. ``values`` and ``draws`` have the orientation of the copy."""
+    storage, kind = stored.storage, stored.storage.format
+    numbers = Fields.of(values)
     groups = _Groups.of(copy, stored)
     finite = np.where(groups.zeros, 0, numbers.finite.astype(np.int64))
     below = _binades_below(finite, groups)
     depth = np.clip(below, 0, kind.depth)
     place = groups.exponent - depth - kind.precision + 1
     above = (below < 0) & (finite != 0)
-    rounded = _rounded(finite, groups, place, chosen.rounding, draws, numerics.random_bits)
+    rounded = _rounded(finite, groups, place, storage.rounding, draws, numerics.random_bits)
     rounded = np.where(above, kind.max_significand, rounded)
 
     code = encode_magnitudes(rounded, depth, kind)
@@ -157,9 +157,9 @@ class _Groups:
 
     @classmethod
     def of(cls, copy: Copy, stored: Quantised) -> "_Groups":
-        cells = Partition.cells(stored.chosen.grouping, stored.block)
+        cells = Partition.cells(stored.storage.grouping, stored.block)
         exponents, scales = stored_parts(
-            copy.exponents, stored.chosen.format, stored.tensor_exponent
+            copy.exponents, stored.storage.format, stored.tensor_exponent
         )
         folds, zeros = copy.folds.astype(np.int64), copy.exponents == 0
         rows, columns = copy.shape
@@ -198,11 +198,13 @@ def _rounded(
 
 
 def _require_stored(code: Integers, negative: NDArray[np.bool_], copy: Copy, kind: Format) -> None:
-    """Raise :class:`Untrue` unless these are the codes and signs of a copy."""
+    """Raise :class:`WavesDisagree` unless these are the codes and signs of a copy."""
     rows, columns = copy.shape
     stored = copy.codes[:rows, :columns]
     signed = negative if kind.signed_zero else negative & (code != 0)
     wrong = (code != magnitudes(stored, kind)) | (signed != is_negative(stored, kind))
     if wrong.any():
         place = tuple(int(each) for each in np.argwhere(wrong)[0])
-        raise Untrue(f"element {place} of a converted tensor does not follow from its float32")
+        raise WavesDisagree(
+            f"element {place} of a converted tensor does not follow from its float32"
+        )

@@ -19,10 +19,10 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShownOperand:
-    """An operand: the ``given`` float32, the tensor ``stored`` by the machine, and the
+    """An operand: the float32 ``floats``, the tensor ``stored`` by the machine, and the
     ``conversions`` of all copies."""
 
-    given: Floats
+    floats: Floats
     stored: Quantised
     conversions: tuple[ShownConversion, ...]
 
@@ -46,12 +46,16 @@ Operands: TypeAlias = Mapping[str, ShownOperand]
 
 
 def factors_of(
-    product: MatrixProduct, streamed: Tensor, held: Tensor, operands: Operands, numerics: Numerics
+    product: MatrixProduct,
+    streamed: Tensor,
+    stationary: Tensor,
+    operands: Operands,
+    numerics: Numerics,
 ) -> Factors:
     """Return the streaming and the stationary side of a product."""
     first, second = (
         SumSide.of(operands[each.name].stored, operands[each.name].conversions, product.copy(each))
-        for each in (streamed, held)
+        for each in (streamed, stationary)
     )
     rule = SumRule.of(product, numerics)
-    return Factors(streamed=first, held=second, rule=rule, block=numerics.block)
+    return Factors(streaming=first, stationary=second, rule=rule, block=numerics.block)

@@ -13,12 +13,12 @@ EAST, NORTH = 0, 1
 """Directions east and north, as slots number them."""
 
 
-class Untrue(Exception):
+class WavesDisagree(Exception):
     """The waves and the tensors contradict each other."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShownWay:
+class ShownDirection:
     """A direction in use: its product, the streaming and the stationary operand, and the axes that
     vectors, rows of cells and columns of cells count.
 
@@ -28,8 +28,8 @@ class ShownWay:
 
     direction: int
     product: MatrixProduct
-    streamed: Tensor
-    held: Tensor
+    streaming: Tensor
+    stationary: Tensor
     t: str
     rows: str
     cols: str
@@ -81,7 +81,7 @@ class ShownRun:
     """
 
     mode: Mode
-    ways: tuple[ShownWay, ...]
+    ways: tuple[ShownDirection, ...]
     cycles: int = 0
     passes: list[Pass] = field(default_factory=list[Pass])
     sums: list[list[list[int]]] = field(default_factory=list[list[list[int]]])
@@ -93,26 +93,31 @@ class ShownRun:
     waits: str = ""
 
 
-def ways_of(plan: Plan, mode: Mode) -> tuple[ShownWay, ...]:
+def ways_of(plan: Plan, mode: Mode) -> tuple[ShownDirection, ...]:
     """Return the directions that a mode uses, in the order of the mode's slots."""
     if mode != Mode.FUSED:
         use = plan.use(mode)
         (product,) = OPERATION_OF[mode].products
         rows, cols = (use.contraction, use.lanes) if use.north else (use.lanes, use.contraction)
-        return (_way(int(use.north), product, product.held, rows, cols),)
+        return (_direction(int(use.north), product, product.stationary, rows, cols),)
     to_north, to_east = OPERATION_OF[mode].products
-    held, rows, cols = to_east.held, to_east.result.columns, to_east.contraction
-    return (_way(EAST, to_east, held, rows, cols), _way(NORTH, to_north, held, rows, cols))
+    stationary, rows, cols = to_east.stationary, to_east.result.columns, to_east.contraction
+    return (
+        _direction(EAST, to_east, stationary, rows, cols),
+        _direction(NORTH, to_north, stationary, rows, cols),
+    )
 
 
-def _way(direction: int, product: MatrixProduct, held: Tensor, rows: str, cols: str) -> ShownWay:
-    (streamed,) = (tensor for tensor in product.factors if tensor != held)
+def _direction(
+    direction: int, product: MatrixProduct, stationary: Tensor, rows: str, cols: str
+) -> ShownDirection:
+    (streamed,) = (tensor for tensor in product.factors if tensor != stationary)
     (t,) = set(streamed.axes) - {product.contraction}
-    return ShownWay(
+    return ShownDirection(
         direction=direction,
         product=product,
-        streamed=streamed,
-        held=held,
+        streaming=streamed,
+        stationary=stationary,
         t=t,
         rows=rows,
         cols=cols,

@@ -64,11 +64,11 @@ def stills(page: str, browser: str) -> dict[str, str]:
     match = re.search('<pre id="found">(.*)</pre>', text, re.DOTALL)
     if match is None:
         raise RuntimeError(f"{browser} did not run the scripts of the page")
-    found = json.loads(html.unescape(match[1]))
-    flows = [Picture(*each) for each in found["dataflows"]]
+    pictures = json.loads(html.unescape(match[1]))
+    flows = [Picture(*each) for each in pictures["dataflows"]]
     return {
-        "explain.svg": composed([Picture(*found["still"])]),
-        "dataflows.svg": composed(flows, Picture(*found["legend"])),
+        "explain.svg": composed([Picture(*pictures["still"])]),
+        "dataflows.svg": composed(flows, Picture(*pictures["legend"])),
     }
 
 

@@ -18,7 +18,7 @@ from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import MatrixProduct
 
 Integers = NDArray[Any]
-MOST_SHIFT = 63
+MAX_SHIFT = 63
 """Shift from which on every sum rounds to 0: sums have 62 bits and a sign at most."""
 
 
@@ -48,7 +48,7 @@ class SumSide:
         transposed."""
         rows = read_operand_rows([stored], number, poison=False)
         copy = conversions[number if len(conversions) > 1 else 0]
-        copy = copy.turned() if number == 1 else copy
+        copy = copy.transposed() if number == 1 else copy
         block = stored.block
 
         def padded(array: Integers) -> Integers:
@@ -62,7 +62,7 @@ class SumSide:
             deficit=rows.deficits[0].astype(np.int64),
             scale=scale,
             maximum=rows.maxima[0].astype(np.int64),
-            format=stored.chosen.format,
+            format=stored.storage.format,
         )
 
 
@@ -97,15 +97,15 @@ class Factors:
     ``block``: side of a block.
     """
 
-    streamed: SumSide
-    held: SumSide
+    streaming: SumSide
+    stationary: SumSide
     rule: SumRule
     block: int
 
     def addends(self, vectors: slice, lanes: slice, number: int) -> Integers:
         """Return the addends of one cell over block ``number`` of the contraction, for ``vectors``
         (streaming rows) x ``lanes`` (stationary rows)."""
-        first, second, rule = self.streamed, self.held, self.rule
+        first, second, rule = self.streaming, self.stationary, self.rule
         part = slice(number * self.block, (number + 1) * self.block)
         products = first.significand[vectors, None, part] * second.significand[None, lanes, part]
         depths = first.depth[vectors, None, part] + second.depth[None, lanes, part]
@@ -126,6 +126,6 @@ def _rescaled(products: Integers, depths: Integers, grown: int) -> Integers:
 
 def shifted(numbers: Integers, by: Integers) -> Integers:
     """Return ``numbers`` / 2^``by`` rounded to the nearest integer, ties upward."""
-    by = np.minimum(by, MOST_SHIFT)
+    by = np.minimum(by, MAX_SHIFT)
     half = np.where(by > 0, np.int64(1) << np.maximum(by - 1, 0), 0)
     return (numbers + half) >> by

@@ -7,7 +7,7 @@ from diastole.explain.shown_run import DATAPATH, ENGINE, NORTH, Arrival, Pass, S
 from diastole.explain.waves import PackedLayout, Waves, member
 from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.tokens import (
-    GIVEN_RESULTS,
+    COMMAND_RESULTS,
     Region,
     pass_layout,
     product_layout,
@@ -22,11 +22,11 @@ BEATS = ("rvalid", "rready", "wvalid", "wready")
 class ShownTraffic:
     """Read arrivals, beats and waits from the waves of a machine.
 
-    ``taken``: cycle in which the array accepted a pass, for all passes of all products.
+    ``accepted``: cycle in which the array accepted a pass, for all passes of all products.
     """
 
-    def __init__(self, waves: Waves, plan: Plan, taken: Sequence[int]):
-        self.waves, self.plan, self.taken = waves, plan, taken
+    def __init__(self, waves: Waves, plan: Plan, accepted: Sequence[int]):
+        self.waves, self.plan, self.accepted = waves, plan, accepted
         self.written = self._written()
 
     def _written(self) -> dict[tuple[int, int, int], list[int]]:
@@ -34,20 +34,20 @@ class ShownTraffic:
         vector."""
         plan, waves = self.plan, self.waves
         layout = scratch_write_layout(plan)
-        found: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+        cycles: dict[tuple[int, int, int], list[int]] = defaultdict(list)
         for port in ("", "_1")[: plan.ports]:
             words = waves[f"{DATAPATH}write{port}"]
-            taken = waves.high(f"{DATAPATH}write_en{port}")
+            accepted = waves.high(f"{DATAPATH}write_en{port}")
             if port:
                 ready = waves[f"{DATAPATH}write_ready_1"]
-                taken = [at for at in taken if ready[at]]
-            for at in taken:
+                accepted = [at for at in accepted if ready[at]]
+            for at in accepted:
                 kind = member(layout, words[at], "kind")
                 bank = member(layout, words[at], "bank")
                 first = member(layout, words[at], "word") * plan.fill_vectors
                 for vector in range(first, first + plan.fill_vectors):
-                    found[kind, bank, vector].append(at)
-        return found
+                    cycles[kind, bank, vector].append(at)
+        return cycles
 
     def _arrived(self, region: Region, bank: int, vector: int, read: int) -> int:
         """Return the cycle in which a vector had been written before the read in cycle ``read``."""
@@ -58,7 +58,7 @@ class ShownTraffic:
         passes = pass_layout(self.plan)
         payload = self.waves[f"{ENGINE}pass_walk.passes__payload"]
         for number, each in zip(numbers, run.passes, strict=True):
-            say = payload[self.taken[number]]
+            say = payload[self.accepted[number]]
             for read in self._read_by(run, each, passes, say, start):
                 seen[read[:4]] = max(seen.get(read[:4], read), read)
         run.arrivals = sorted(seen.values())
@@ -69,23 +69,23 @@ class ShownTraffic:
         """Yield every block that a pass reads. ``last`` is the cycle of the last read of the
         pass."""
         side = self.plan.block
-        held = run.ways[0].held
-        address = member(passes, say, "held_addr")
+        stationary = run.ways[0].stationary
+        address = member(passes, say, "stationary_addr")
         for c in range(each.cols):
             for r in range(each.rows):
                 read = each.loads + start + c + r * side
-                came = self._arrived(Region.HELD, c, address + r * side, read)
+                came = self._arrived(Region.STATIONARY, c, address + r * side, read)
                 place = {run.ways[0].rows: each.row + r, run.ways[0].cols: each.col + c}
-                row, col = place[held.rows], place[held.columns]
-                yield Arrival(held.name, row, col, came - start, read + side - 1 - start)
-        for turn, way in enumerate(run.ways):
+                row, col = place[stationary.rows], place[stationary.columns]
+                yield Arrival(stationary.name, row, col, came - start, read + side - 1 - start)
+        for number, way in enumerate(run.ways):
             north = way.direction == NORTH
             region, name = (Region.WEST, "west_addr") if north else (Region.SOUTH, "south_addr")
             address = member(passes, say, name)
-            tensor = way.streamed
+            tensor = way.streaming
             for port in range(each.rows if north else each.cols):
                 for block in range(-(-each.count // side)):
-                    slot = each.first + turn * each.count + block * side
+                    slot = each.first + number * each.count + block * side
                     read = slot + start + port
                     came = self._arrived(region, port, address + block * side, read)
                     along = (each.row if north else each.col) + port
@@ -102,14 +102,18 @@ class ShownTraffic:
             for way in run.ways
             for tensor in way.product.factors
         }
-        given = max(at for at in self.waves.high(f"{ENGINE}flight_start") if at < start)
-        told = self.waves[f"{ENGINE}flight_results"][given]
+        begun = max(at for at in self.waves.high(f"{ENGINE}flight_start") if at < start)
+        results = self.waves[f"{ENGINE}flight_results"][begun]
         sides = {
             way.product.result.name: "north" if way.direction == NORTH else "east"
             for way in run.ways
         }
-        bases = {name: member(GIVEN_RESULTS, told, side, "base") for name, side in sides.items()}
-        pitches = {name: member(GIVEN_RESULTS, told, side, "pitch") for name, side in sides.items()}
+        bases = {
+            name: member(COMMAND_RESULTS, results, side, "base") for name, side in sides.items()
+        }
+        pitches = {
+            name: member(COMMAND_RESULTS, results, side, "pitch") for name, side in sides.items()
+        }
         reads: dict[int, str] = {}
         for port in PORTS[: self.plan.ports]:
             for at, address in self.beats(port, "ar", "r", start, end):
@@ -134,16 +138,16 @@ class ShownTraffic:
         """Yield the cycle and the address of every beat. Requested beats arrive in order."""
         waves = self.waves
 
-        def taken(channel: str) -> list[int]:
+        def transfers(channel: str) -> list[int]:
             valid, ready = waves[f"{port}{channel}valid"], waves[f"{port}{channel}ready"]
             return [at for at in range(start, end) if valid[at] and ready[at]]
 
-        asked: list[int] = []
-        for at in taken(address):
+        addresses: list[int] = []
+        for at in transfers(address):
             first = waves[f"{port}{address}addr"][at]
             count = waves[f"{port}{address}len"][at] + 1
-            asked += [first + n * self.plan.beat_bytes for n in range(count)]
-        return zip(taken(data), asked, strict=True)
+            addresses += [first + n * self.plan.beat_bytes for n in range(count)]
+        return zip(transfers(data), addresses, strict=True)
 
 
 def owner(bases: Mapping[str, int], address: int) -> str:

@@ -38,21 +38,21 @@ def read_waves(path: Path, scope: str, names: Sequence[str]) -> Waves:
         codes = _codes(tokens, scope)
         if missing := [name for name in (CLOCK, *names) if name not in codes]:
             raise ValueError(f"the waves have no {', '.join(missing)}")
-        wanted: dict[str, list[tuple[int, int]]] = {codes[name]: [(0, 0)] for name in names}
-        cycles = _follow(tokens, codes[CLOCK], wanted)
-    changes = {name: wanted[codes[name]] for name in names}
+        selected: dict[str, list[tuple[int, int]]] = {codes[name]: [(0, 0)] for name in names}
+        cycles = _follow(tokens, codes[CLOCK], selected)
+    changes = {name: selected[codes[name]] for name in names}
     return Waves(cycles, {name: _expanded(each, cycles) for name, each in changes.items()})
 
 
-def _follow(tokens: Iterator[Token], clock: str, wanted: dict[str, list[tuple[int, int]]]) -> int:
-    """Append (cycle, value) to the signals in ``wanted``, by code, and return the number of
+def _follow(tokens: Iterator[Token], clock: str, names: dict[str, list[tuple[int, int]]]) -> int:
+    """Append (cycle, value) to the signals in ``names``, by code, and return the number of
     cycles."""
     cycle = 0
     for rises, changes in _by_time(tokens, clock):
         cycle += rises
         for code, value in changes:
-            if code in wanted:
-                wanted[code].append((cycle, int(value)))
+            if code in names:
+                names[code].append((cycle, int(value)))
     return cycle
 
 
@@ -109,7 +109,7 @@ def _expanded(changes: list[tuple[int, int]], cycles: int) -> list[int]:
 def member(layout: PackedLayout, value: int, *path: str | int) -> int:
     """Return a member of a packed number by the layouts of the hardware, as an unsigned number."""
     for key in path:
-        found = layout[key]
-        value = (value >> found.offset) & ((1 << found.width) - 1)
-        layout = found.shape
+        place = layout[key]
+        value = (value >> place.offset) & ((1 << place.width) - 1)
+        layout = place.shape
     return value

@@ -75,9 +75,9 @@ class Archive:
             with path.open("rb") as file, zipfile.ZipFile(file) as archive:
                 members = [each for each in archive.infolist() if each.filename.endswith(".npy")]
         except OSError as error:
-            raise BadInput(f"{path}: {error.strerror or 'is no .npz file'}") from None
+            raise BadInput(f"{path}: {error.strerror or 'is not a .npz file'}") from None
         except _DAMAGE:
-            raise BadInput(f"{path}: is no .npz file") from None
+            raise BadInput(f"{path}: is not a .npz file") from None
         counts = Counter(each.filename for each in members)
         self._members = {each.filename.removesuffix(".npy"): each for each in members}
         self._repeated = {name for name in self._members if counts[f"{name}.npy"] > 1}
@@ -94,13 +94,14 @@ class Archive:
     def _open(self, name: str, use: Callable[[IO[bytes], Header], T]) -> T:
         """Return ``use(file, header)`` for a member with a complete header."""
         if name in self._repeated:
-            raise Unreadable("the file has more than one of this name")
+            raise Unreadable("the file has more than one array of this name")
         member = self._members[name]
         if member.flag_bits & 1:
-            raise Unreadable("it is encrypted")
+            raise Unreadable("the array is encrypted")
         if member.compress_type not in METHODS:
             raise Unreadable(
-                f"its compression, {_method(member)}, is none of numpy's (stored or deflated)"
+                f"the compression {_method(member)} is not a compression of numpy (stored "
+                "or deflated)"
             )
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(member) as file:
@@ -119,33 +120,33 @@ def _read_header(file: IO[bytes], member_bytes: int) -> Header:
     header."""
     start = file.read(npy.MAGIC_LEN)
     if start[: len(npy.MAGIC_PREFIX)] != npy.MAGIC_PREFIX or len(start) < npy.MAGIC_LEN:
-        raise Unreadable("it is no array of numpy's")
+        raise Unreadable("the member is not a numpy array")
     version = (start[-2], start[-1])
     if version not in _HEADERS:
-        raise Unreadable(f"its format, {version[0]}.{version[1]}, is not known")
+        raise Unreadable(f"the format {version[0]}.{version[1]} of the array is not known")
     field = file.read(2 if version == (1, 0) else 4)
     length = int.from_bytes(field, "little")
     if length > MAX_HEADER_BYTES:
-        raise Unreadable(f"its header of {length} bytes is too long")
+        raise Unreadable(f"the header of {length} bytes is too long")
     text = file.read(length)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # no warnings of old names in old files
             shape, fortran_order, dtype = _HEADERS[version](io.BytesIO(field + text))
     except Exception:  # any error of numpy's parser for a damaged header
-        raise Unreadable("its header is damaged") from None
+        raise Unreadable("the header is damaged") from None
     if len(shape) > 64 or not all(0 <= axis <= sys.maxsize for axis in shape):
-        raise Unreadable("its header is damaged")
+        raise Unreadable("the header is damaged")
     there = member_bytes - len(start) - len(field) - length
     if math.prod(shape) * dtype.itemsize != there and not dtype.hasobject:
-        raise Unreadable(f"it has {there} bytes of data, not what its header says")
+        raise Unreadable(f"the array has {there} bytes of data, which does not match the header")
     return Header(dtype, shape, fortran_order)
 
 
 def _read_data(file: IO[bytes], header: Header) -> NDArray[Any]:
     """Return the array. Read to the end of the member, where the checksum is compared."""
     if header.dtype.hasobject:
-        raise Unreadable("it holds Python objects, which are not loaded")
+        raise Unreadable("the array holds Python objects, which are not loaded")
     data = bytearray()  # grows with the data present: the size of a member may be wrong too
     while chunk := file.read(CHUNK_BYTES):
         data += chunk
@@ -153,4 +154,4 @@ def _read_data(file: IO[bytes], header: Header) -> NDArray[Any]:
     try:
         return np.ndarray(header.shape, header.dtype, data, order=order)
     except (TypeError, ValueError):
-        raise Unreadable("its data and its header do not fit") from None
+        raise Unreadable("the data and the header do not match") from None

@@ -29,12 +29,12 @@ def replace(path: Path, write: Write) -> None:
     :class:`BadInput` naming ``path`` if the file cannot be written.
     """
     with _naming(path):
-        found = _status(path)
-        if _is_stream(path, found):
+        status = _status(path)
+        if _is_stream(path, status):
             _stream(path, write)
             return
-        mode = None if found is None else stat.S_IMODE(found.st_mode)
-        with _beside(_real(path), write, mode) as temporary:
+        mode = None if status is None else stat.S_IMODE(status.st_mode)
+        with _temporary_file(_real(path), write, mode) as temporary:
             temporary.replace(_real(path))
 
 
@@ -45,7 +45,7 @@ def create(path: Path, write: Write) -> None:
     """
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-    with _naming(path), _beside(path, write, None) as temporary:
+    with _naming(path), _temporary_file(path, write, None) as temporary:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))  # takes the name
         temporary.replace(path)
 
@@ -53,9 +53,9 @@ def create(path: Path, write: Write) -> None:
 def check_writable(path: Path) -> None:
     """Raise :class:`BadInput` if :func:`replace` surely cannot write to ``path``."""
     with _naming(path):
-        found = _status(path)
-        stream = _is_stream(path, found)
-        if found is not None and not os.access(path, os.W_OK):
+        status = _status(path)
+        stream = _is_stream(path, status)
+        if status is not None and not os.access(path, os.W_OK):
             raise BadInput(f"{path}: is not writable")
         if stream:
             return
@@ -74,12 +74,12 @@ def _status(path: Path) -> os.stat_result | None:
         return None
 
 
-def _is_stream(path: Path, found: os.stat_result | None) -> bool:
+def _is_stream(path: Path, status: os.stat_result | None) -> bool:
     """Return whether bytes are sent to ``path``, as to a pipe or a device. BadInput if ``path`` is
     neither a stream nor a file."""
-    if found is None:
+    if status is None:
         return False
-    kind = stat.S_IFMT(found.st_mode)
+    kind = stat.S_IFMT(status.st_mode)
     if kind == stat.S_IFDIR:
         raise BadInput(f"{path}: is a directory")
     if kind not in (stat.S_IFREG, stat.S_IFIFO, stat.S_IFCHR):
@@ -104,7 +104,7 @@ def _descriptor(path: Path) -> int | None:
 
 
 @contextlib.contextmanager
-def _beside(path: Path, write: Write, mode: int | None) -> Generator[Path]:
+def _temporary_file(path: Path, write: Write, mode: int | None) -> Generator[Path]:
     """Yield the complete file under another name in the folder of ``path``. The file is removed at
     the end, unless renamed. ``mode``: permissions of the file, None for the permissions of any new
     file."""

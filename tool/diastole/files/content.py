@@ -11,13 +11,13 @@ MAX_TOML_BYTES = 1 << 20
 """Largest TOML file that is read: a hundred times the output of `init`."""
 
 
-def read_content(path: Path, most: int, what: str, *, pipes: bool = True) -> bytes:
+def read_content(path: Path, limit: int, what: str, *, pipes: bool = True) -> bytes:
     """Return the bytes of a regular file or, with ``pipes``, of a pipe. BadInput for any other
-    file, and for more than ``most`` bytes, the largest size of a ``what``."""
+    file, and for more than ``limit`` bytes, the largest size of a ``what``."""
     try:
-        return read_bytes(path, most, pipes=pipes)
+        return read_bytes(path, limit, pipes=pipes)
     except TooLargeError as error:
-        raise BadInput(f"{path}: is no {what}: it {error.strerror}") from None
+        raise BadInput(f"{path}: is not a {what}: the file {error.strerror}") from None
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from None
 
@@ -28,10 +28,10 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     try:
         return tomllib.loads(content.decode())
     except UnicodeDecodeError:
-        raise BadInput(f"{path}: is not a TOML file: it is not text in UTF-8") from None
+        raise BadInput(f"{path}: is not a TOML file: the text is not UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{path}: is not a TOML file: {error}") from None
     except ValueError:  # raised by Python's conversion of long integers
         raise BadInput(f"{path}: is not a TOML file: an integer has too many digits") from None
     except RecursionError:
-        raise BadInput(f"{path}: is not a TOML file: nested too deeply") from None
+        raise BadInput(f"{path}: is not a TOML file: the values are nested too deeply") from None

@@ -12,9 +12,9 @@ from typing import TypeAlias
 from diastole.errors import BadInput
 from diastole.files.content import read_content
 from diastole_sim.spec.image import MAX_SIZE
-from diastole_sim.spec.require import shown, whole_number
+from diastole_sim.spec.require import excerpt, whole_number
 
-MOST_REPEATS = 1 << 20
+MAX_REPEATS = 1 << 20
 MAX_BYTES = 1 << 24
 """Largest file that is read: some hundred thousand layers."""
 PRODUCT = ("m", "k", "n")
@@ -33,9 +33,9 @@ DEPTHWISE_MARK = re.compile("(?<![A-Za-z])DP(?![A-Za-z])")
 """Mark of a depthwise layer: SCALE-Sim multiplies channel by channel if DP is in the layer's
 name."""
 ACCEPTED = (
-    f"a first line with the columns {', '.join(PRODUCT)}, or {', '.join(IMAGE + STRIDE)} (or "
-    f"{' and '.join(STRIDES)}) and {GROUPS}, if there are any; and {', '.join(ANY)}, if there "
-    "are any"
+    f"a first line with the columns {', '.join(PRODUCT)}, or {', '.join(IMAGE + STRIDE)} "
+    f"(or {' and '.join(STRIDES)}) and optionally {GROUPS}; all files may have "
+    f"{', '.join(ANY)}"
 )
 
 Kind: TypeAlias = "Callable[[_Line], NamedLayer | None]"
@@ -66,13 +66,13 @@ def read_layers(path: Path, batch: int = 1) -> list[NamedLayer]:
         reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
         lines = [(reader.line_num, row) for row in reader if any(map(str.strip, row))]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise BadInput(f"{path}: is no CSV file: {error}") from error
+        raise BadInput(f"{path}: is not a CSV file: {error}") from error
     if not lines:
-        raise BadInput(f"{path}: is empty; {ACCEPTED}")
+        raise BadInput(f"{path}: is empty; the file needs {ACCEPTED}")
     (first, heading), *rows = lines
     columns, kind = _columns(f"{path}: line {first}", heading)
     if "batch" in columns and batch != 1:
-        raise BadInput(f"--batch: {path} has a column batch: leave one of them out")
+        raise BadInput(f"--batch must be left out, because {path} has a column batch")
     if not rows:
         raise BadInput(f"{path}: has no layer below line {first}")
     problems: list[str] = []
@@ -104,7 +104,7 @@ def _columns(where: str, heading: list[str]) -> tuple[dict[str, int], Kind]:
         kind, own = _convolution, (*IMAGE, *STRIDE, GROUPS)
     else:
         have = ", ".join(columns) or "none"
-        raise BadInput(f"{where}: its columns are {have}; it needs {ACCEPTED}")
+        raise BadInput(f"{where}: the columns are {have}, but the file needs {ACCEPTED}")
     typed = {
         name: [text for text, column in zip(headings, names, strict=True) if column == name]
         for name in columns
@@ -114,8 +114,8 @@ def _columns(where: str, heading: list[str]) -> tuple[dict[str, int], Kind]:
     ]
     read = (*own, *ANY)
     problems += [
-        f"{where}: the column {name} is not read: leave it out; with {own[0]} there may be "
-        f"{', '.join(read)}"
+        f"{where}: the column {name} is not read: leave the column out; with {own[0]} the "
+        f"file may have {', '.join(read)}"
         for name in columns
         if name not in read
     ]
@@ -127,8 +127,8 @@ def _columns(where: str, heading: list[str]) -> tuple[dict[str, int], Kind]:
 def _repeated(name: str, texts: list[str]) -> str:
     """Return the mistake of a repeated column, in the words of the file."""
     if len(set(texts)) == 1:
-        return f"the column {texts[0]} is there {len(texts)} times: leave one"
-    return f"the columns {' and '.join(texts)} all say {name}: leave one"
+        return f"the column {texts[0]} appears {len(texts)} times: keep one"
+    return f"the columns {' and '.join(texts)} all mean {name}: keep one"
 
 
 class _Line:
@@ -151,7 +151,7 @@ class _Line:
         places = set(self.columns.values())
         for place, text in enumerate(self.row):
             if text.strip() and place not in places:
-                self.problem(f"cell {place + 1}", f"has no heading above it, but {text.strip()}")
+                self.problem(f"cell {place + 1}", f"holds {text.strip()}, but has no heading")
 
     def text(self, column: str) -> str:
         place = self.columns[column]
@@ -162,14 +162,14 @@ class _Line:
         named = self.text("name") if "name" in self.columns else ""
         return named or f"line {self.number}"
 
-    def whole(self, column: str, most: int = MAX_SIZE) -> int | None:
+    def whole(self, column: str, limit: int = MAX_SIZE) -> int | None:
         """Return the number of a column. Report a mistake and return None if the cell has no
         number."""
         text = self.text(column)
         value = whole_number(text)
-        if value is not None and 1 <= value <= most:
+        if value is not None and 1 <= value <= limit:
             return value
-        self.problem(column, f"must be an integer in 1..{most}, not {shown(text) or 'nothing'}")
+        self.problem(column, f"must be an integer in 1..{limit}, not {excerpt(text) or 'nothing'}")
         return None
 
     def problem(self, column: str, text: str) -> None:
@@ -182,11 +182,11 @@ class _Line:
             if value is not None:
                 yield value
 
-    def optional(self, column: str, most: int, default: int = 1) -> int:
+    def optional(self, column: str, limit: int, default: int = 1) -> int:
         """Return the number of a column, or the default for an absent column or an empty cell."""
         if column not in self.columns or not self.text(column):
             return default
-        return self.whole(column, most) or default
+        return self.whole(column, limit) or default
 
     def layer(
         self,
@@ -198,12 +198,14 @@ class _Line:
     ) -> NamedLayer | None:
         """Return the layer of one sample's sizes M, K, N, or None if the layer is too large.
         ``column`` is the source of M."""
-        repeats = self.optional("repeats", MOST_REPEATS) * products
+        repeats = self.optional("repeats", MAX_REPEATS) * products
         batch = self.optional("batch", MAX_SIZE, self.shared_batch)
         m, k, n = sizes
         if m * batch > MAX_SIZE:
             of = f" with a batch of {batch}" if batch > 1 else ""
-            self.problem(column, f"makes a side of {m * batch}{of}, at most {MAX_SIZE} is possible")
+            self.problem(
+                column, f"makes a side of {m * batch}{of}, but at most {MAX_SIZE} is possible"
+            )
             return None
         return NamedLayer(
             name=self.name, m=m * batch, k=k, n=n, repeats=repeats, depthwise=depthwise
@@ -213,7 +215,7 @@ class _Line:
 def _product(line: _Line) -> NamedLayer | None:
     sizes = list(line.wholes(PRODUCT))
     if len(sizes) < len(PRODUCT):
-        line.optional("repeats", MOST_REPEATS)  # reports every mistake of a line
+        line.optional("repeats", MAX_REPEATS)  # reports every mistake of a line
         return None
     m, k, n = sizes
     return line.layer((m, k, n), "m")
@@ -225,7 +227,7 @@ def _convolution(line: _Line) -> NamedLayer | None:
     columns = IMAGE + (STRIDE if STRIDE[0] in line.columns else STRIDES)
     sizes = list(line.wholes(columns))
     if len(sizes) < len(columns):
-        line.optional("repeats", MOST_REPEATS)
+        line.optional("repeats", MAX_REPEATS)
         return None
     height, width, filter_height, filter_width, channels, filters, down, *right = sizes
     across = right[0] if right else down
@@ -234,9 +236,11 @@ def _convolution(line: _Line) -> NamedLayer | None:
         ("filter width", filter_width, width),
     ):
         if of_filter > of_input:
-            line.problem(column, f"must be at most that of the ifmap, {of_input}, not {of_filter}")
+            line.problem(
+                column, f"must be at most the size of the ifmap, {of_input}, not {of_filter}"
+            )
             return None
-    groups = line.optional(GROUPS, MOST_REPEATS, default=0)
+    groups = line.optional(GROUPS, MAX_REPEATS, default=0)
     marked = DEPTHWISE_MARK.search(line.name) is not None
     single = filters == 1 and channels > 1 and filter_height * filter_width > 1
     depthwise = not groups and (marked or single)
@@ -249,7 +253,7 @@ def _convolution(line: _Line) -> NamedLayer | None:
     rows = ((height - filter_height) // down + 1) * ((width - filter_width) // across + 1)
     depth = filter_height * filter_width * channels // groups
     if depth > MAX_SIZE:
-        line.problem("channels", f"makes a side of {depth}, at most {MAX_SIZE} is possible")
+        line.problem("channels", f"makes a side of {depth}, but at most {MAX_SIZE} is possible")
         return None
     return line.layer(
         (rows, depth, filters // groups), "ifmap height", products=groups, depthwise=depthwise

@@ -10,7 +10,7 @@ from diastole.files.archive import Archive, Header, Unreadable
 from diastole.files.tensors import Floats, unusable
 from diastole_sim.spec.operations import OPERANDS
 
-BY_SMALL_NAME = {tensor.name.lower(): tensor.name for tensor in OPERANDS}
+OPERAND_BY_KEY = {tensor.name.lower(): tensor.name for tensor in OPERANDS}
 """Operands of products, by name in lower case."""
 
 
@@ -29,7 +29,7 @@ def read_matrices(path: Path) -> tuple[dict[str, Floats], list[str]]:
     for name in archive.names:
         try:
             header = archive.header(name)
-            if name.lower() in BY_SMALL_NAME:
+            if name.lower() in OPERAND_BY_KEY:
                 reason = unusable(name, header.dtype, header.shape)
                 if reason:
                     problems.append(f"{path}: {reason}")
@@ -58,7 +58,7 @@ def read_matrices(path: Path) -> tuple[dict[str, Floats], list[str]]:
 def operands_of(matrices: Mapping[str, Floats]) -> dict[str, Floats]:
     """Return X, W and dY as far as present in ``matrices``, by operand name."""
     small = {name.lower(): matrix for name, matrix in matrices.items()}
-    return {name: small[key] for key, name in BY_SMALL_NAME.items() if key in small}
+    return {name: small[key] for key, name in OPERAND_BY_KEY.items() if key in small}
 
 
 def _twice(path: Path, names: Iterable[str]) -> list[str]:
@@ -67,17 +67,17 @@ def _twice(path: Path, names: Iterable[str]) -> list[str]:
     for name in names:
         alike.setdefault(name.lower(), set()).add(name)
     return [
-        f"{path}: {' and '.join(sorted(alike[key]))} are both there; give one of them"
-        for key in BY_SMALL_NAME
+        f"{path}: {' and '.join(sorted(alike[key]))} are the same tensor: keep one"
+        for key in OPERAND_BY_KEY
         if len(alike.get(key, ())) > 1
     ]
 
 
 def _no_matrix(header: Header) -> str | None:
     if header.dtype.hasobject:
-        return "it holds Python objects"
+        return "the array holds Python objects"
     if header.dtype.kind != "f":
-        return f"it holds {header.dtype}, no floats"
+        return f"the array holds {header.dtype}, not floats"
     if len(header.shape) != 2 or 0 in header.shape:
-        return f"its shape is {header.shape}, not that of a matrix"
+        return f"the shape {header.shape} is not the shape of a matrix"
     return None

@@ -48,7 +48,7 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Given:
+class FileTensors:
     """Operands of a product as the user gave them, by name.
 
     - ``tensors``: float32, or stored tensors.
@@ -61,23 +61,23 @@ class Given:
     notes: list[str] = field(default_factory=list)
 
 
-def read_given(path: Path, op: str, numerics: Numerics, *, codes: bool = False) -> Given:
+def read_tensors(path: Path, op: str, numerics: Numerics, *, codes: bool = False) -> FileTensors:
     """Return the operands of ``op``, with their scales if scale.source is `given`.
 
     With ``codes`` an operand may be given as codes. Raises :class:`BadInput` if the file is no
     .npz, or with a line for each array that is absent or wrong.
     """
     file = _Operands(path)
-    given = Given()
+    tensors = FileTensors()
     for name in OPERATIONS[op].operand_names:
         if codes and file.has_codes(name):
-            _read_codes(file, name, numerics, given)
+            _read_codes(file, name, numerics, tensors)
         else:
-            _read_floats(file, name, given)
-        _read_scale(file, name, numerics, given)
+            _read_floats(file, name, tensors)
+        _read_scale(file, name, numerics, tensors)
     if file.problems:
         raise BadInput(*file.problems)
-    return given
+    return tensors
 
 
 class _Operands(Archive):
@@ -100,7 +100,9 @@ class _Operands(Archive):
     def get(self, name: str) -> Array | None:
         """Return the array, or None after adding a problem."""
         if name not in self.names:
-            self.problem(f"has no array {name} (it has {', '.join(self.names) or 'none'})")
+            self.problem(
+                f"has no array {name}; the arrays of the file are {', '.join(self.names) or 'none'}"
+            )
             return None
         try:
             return self.read(name)
@@ -112,7 +114,7 @@ class _Operands(Archive):
         return self.get(name) if name in self.names else None
 
 
-def _read_floats(file: _Operands, name: str, given: Given) -> None:
+def _read_floats(file: _Operands, name: str, tensors: FileTensors) -> None:
     array = file.get(name)
     if array is None:
         return
@@ -121,54 +123,54 @@ def _read_floats(file: _Operands, name: str, given: Given) -> None:
         file.problem(problem)
         return
     with np.errstate(over="ignore"):  # too large values become Inf, with a warning
-        given.tensors[name] = np.ascontiguousarray(array, dtype=np.float32)
+        tensors.tensors[name] = np.ascontiguousarray(array, dtype=np.float32)
     if array.dtype != np.float32:
-        given.notes.append(f"{name} was converted from {array.dtype} to float32")
+        tensors.notes.append(f"{name} was converted from {array.dtype} to float32")
 
 
-def _read_scale(file: _Operands, name: str, numerics: Numerics, given: Given) -> None:
+def _read_scale(file: _Operands, name: str, numerics: Numerics, tensors: FileTensors) -> None:
     """Read the scalar X_scale, a power of two, as the exponent for a conversion."""
-    key, chosen = f"{name}_scale", numerics.tensor_class(CLASSES[name])
-    if key not in file.names or isinstance(given.tensors.get(name), Quantised):
+    key, storage = f"{name}_scale", numerics.tensor_class(CLASSES[name])
+    if key not in file.names or isinstance(tensors.tensors.get(name), Quantised):
         return
-    if not (chosen.has_tensor_scale and numerics.source == "given"):
-        given.notes.append(
-            f"{key} is not used: {name} is {chosen.format.name} in groups {chosen.grouping}, and "
+    if not (storage.has_tensor_scale and numerics.source == "given"):
+        tensors.notes.append(
+            f"{key} is not used: {name} is {storage.format.name} in groups {storage.grouping}, and "
             f"scale.source is {numerics.source}"
         )
         return
     scale = file.get(key)
     if scale is None:
         return
-    low, high = Form.of(chosen).unit_exponents
+    low, high = Form.of(storage).unit_exponents
     exponent = exponent_of(scale)
     if exponent is None or not low <= exponent <= high:
         shown = f"{scale.dtype} of shape {scale.shape}" if scale.size != 1 else f"{scale.item()!r}"
         file.problem(f"{key} must be a power of two in 2^{low}..2^{high}, not {shown}")
         return
-    given.scales[name] = exponent + chosen.format.unit_exponent
+    tensors.scales[name] = exponent + storage.format.unit_exponent
 
 
-def _read_codes(file: _Operands, name: str, numerics: Numerics, given: Given) -> None:
+def _read_codes(file: _Operands, name: str, numerics: Numerics, tensors: FileTensors) -> None:
     """Read an operand from codes: X_format, X_tensor_scale and, for each copy, codes and scales."""
     before = len(file.problems)
     if name in file.names:
-        file.problem(f"{name} and its codes are both there; give one of them")
+        file.problem(f"{name} and the codes of {name} exclude each other: keep one")
     tensor_class = CLASSES[name]
-    chosen = numerics.tensor_class(tensor_class)
-    form = Form.of(chosen)
+    storage = numerics.tensor_class(tensor_class)
+    form = Form.of(storage)
     _check_form(file, name, form)
     scale = file.optional(f"{name}_tensor_scale")
     copies: list[Codes] = []
-    for axis, suffix in zip((1, 0), suffixes(tensor_class, chosen), strict=False):
+    for axis, suffix in zip((1, 0), suffixes(tensor_class, storage), strict=False):
         codes = file.get(f"{name}_codes{suffix}")
         if codes is None:
             continue
         scales = file.optional(f"{name}_scales{suffix}")
-        found = list(problems(form, codes, scales, scale, axis, _labels(name, suffix)))
-        for problem in found:
+        mistakes = list(problems(form, codes, scales, scale, axis, _labels(name, suffix)))
+        for problem in mistakes:
             file.problem(problem)
-        if not found:
+        if not mistakes:
             unit = None if scale is None else float(scale.item())
             copies.append(
                 Codes(form=form, codes=codes, scales=scales, tensor_scale=unit, axis=axis)
@@ -176,12 +178,12 @@ def _read_codes(file: _Operands, name: str, numerics: Numerics, given: Given) ->
     if len(file.problems) > before:
         return
     try:
-        given.tensors[name] = from_codes(copies, tensor_class, numerics)
+        tensors.tensors[name] = from_codes(copies, tensor_class, numerics)
     except ValueError as error:
         file.problem(f"{name}: {error}")
     clamped = sum(codes.clamped for codes in copies)
     if clamped:
-        given.notes.append(f"{name}_codes: {clamped} elements of -128 were taken as -127")
+        tensors.notes.append(f"{name}_codes: {clamped} elements of -128 were taken as -127")
 
 
 def _labels(name: str, suffix: str) -> Callable[[str], str]:
@@ -234,7 +236,9 @@ def check_codes(tensors: Mapping[str, Operand], numerics: Numerics) -> None:
     """Raise :class:`BadInput` with a line for each tensor with elements without a code."""
     problems: list[str] = []
     if numerics.chooses_widths:
-        raise BadInput("--codes are of formats with one width, not of fast: leave --codes out")
+        raise BadInput(
+            "--codes works only for formats with a single width, not for fast: leave --codes out"
+        )
     for name, tensor in tensors.items():
         form = Form.of(numerics.tensor_class(CLASSES[name]))
         if isinstance(tensor, Quantised) or numerics.special == "flag" or form.has_nan:
@@ -250,11 +254,12 @@ def check_codes(tensors: Mapping[str, Operand], numerics: Numerics) -> None:
 
 
 _LARGEST = (
-    "taken as the largest magnitude of its group (0 in a group of zeros with a scale of its own)"
+    "which become the largest magnitude of the group (0 in a group of zeros with a scale "
+    "of its own)"
 )
 BECOMES: dict[str, dict[str, str]] = {
-    "flag": {"NaN": "taken as +0", "Inf": _LARGEST},
-    "poison": dict.fromkeys(("NaN", "Inf"), "which makes every result that it reaches NaN"),
+    "flag": {"NaN": "which become +0", "Inf": _LARGEST},
+    "poison": dict.fromkeys(("NaN", "Inf"), "which turn every dependent result into NaN"),
 }
 """Treatment of NaN and Inf, by ``special``."""
 
@@ -264,8 +269,8 @@ def warnings(tensors: Mapping[str, Operand], special: str) -> list[str]:
     lines: list[str] = []
     for name, tensor in tensors.items():
         values = tensor.values() if isinstance(tensor, Quantised) else tensor
-        for kind, found in (("NaN", np.isnan(values)), ("Inf", np.isinf(values))):
-            count = int(np.count_nonzero(found))
+        for kind, places in (("NaN", np.isnan(values)), ("Inf", np.isinf(values))):
+            count = int(np.count_nonzero(places))
             if count:
                 lines.append(
                     f"{name} holds {kind} ({count} of {values.size} elements), "
@@ -287,12 +292,12 @@ def unusable(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str | N
     """Return why an array of this type and shape is no operand, with the requirement. None for an
     operand."""
     if dtype.kind not in "fiub":
-        held = "Python objects" if dtype.hasobject else str(dtype)
-        return f"{name} must hold real numbers, not {held}"
+        kind = "Python objects" if dtype.hasobject else str(dtype)
+        return f"{name} must hold real numbers, not {kind}"
     if len(shape) != 2:
-        return f"{name} must have 2 dimensions, not {len(shape)} (its shape is {shape})"
+        return f"{name} must have 2 dimensions, not {len(shape)}; the shape is {shape}"
     if 0 in shape:
-        return f"{name} must not have an empty axis (its shape is {shape})"
+        return f"{name} must not have an empty axis; the shape is {shape}"
     return None
 
 

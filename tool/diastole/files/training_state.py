@@ -38,14 +38,14 @@ class StateFile:
         try:
             arrays = {name: archive.read(name) for name in archive.names}
             record = parse_json(arrays.pop(RECORD).tobytes())
-            found, state = record["training"], TrainingState.read(record["state"], arrays)
+            stored, state = record["training"], TrainingState.read(record["state"], arrays)
         except (Unreadable, ValueError, LookupError, TypeError) as error:
-            raise BadInput(f"{self.path}: is no state of a training") from error
+            raise BadInput(f"{self.path}: is not the state of a training") from error
         for name, value in self.training.items():
-            if found.get(name) != value:
+            if stored.get(name) != value:
                 raise BadInput(
-                    f"{self.path}: is the state of another training: its {name} is "
-                    f"{found.get(name)}, not {value}"
+                    f"{self.path}: is the state of another training, in which {name} is "
+                    f"{stored.get(name)}, not {value}"
                 )
         self.steps = state.steps
         return state

@@ -24,24 +24,24 @@ BINDS = 0.9
 """Share of the multipliers at which the multipliers become the bound."""
 
 
-def cycles_by_cause(found: Estimate | ConversionEstimate) -> dict[str, float]:
-    """Return the cycles by cause. The sum is ``found.cycles``."""
-    if isinstance(found, ConversionEstimate):
-        return _of_conversion(found)
-    used = min(float(found.slots), found.multiplications / found.multipliers)
-    parts = {MULTIPLIERS: used, SHAPE: found.slots - used, **found.waits}
+def cycles_by_cause(cost: Estimate | ConversionEstimate) -> dict[str, float]:
+    """Return the cycles by cause. The sum is ``cost.cycles``."""
+    if isinstance(cost, ConversionEstimate):
+        return _conversion_cycles(cost)
+    used = min(float(cost.slots), cost.multiplications / cost.multipliers)
+    parts = {MULTIPLIERS: used, SHAPE: cost.slots - used, **cost.waits}
     return {name: cycles for name, cycles in parts.items() if cycles}
 
 
-def _of_conversion(found: ConversionEstimate) -> dict[str, float]:
+def _conversion_cycles(cost: ConversionEstimate) -> dict[str, float]:
     """Split the cycles in which the converter idles. The bus is busy in the direction with more
     beats, for as many cycles as the beats exceed the converter's cycles. Latency takes the
     remaining cycles."""
-    busy = {"reading": found.read_beats, "writing": found.write_beats}
+    busy = {"reading": cost.read_beats, "writing": cost.write_beats}
     name = max(busy, key=lambda each: busy[each])
-    idle = found.cycles - found.words
-    bus = min(idle, max(0, busy[name] - found.words))
-    parts: dict[str, float] = {CONVERTER: found.words, name: bus, LATENCY: idle - bus}
+    idle = cost.cycles - cost.words
+    bus = min(idle, max(0, busy[name] - cost.words))
+    parts: dict[str, float] = {CONVERTER: cost.words, name: bus, LATENCY: idle - bus}
     return {name: cycles for name, cycles in parts.items() if cycles}
 
 
@@ -53,11 +53,11 @@ def shares_of(cycles: Mapping[str, float]) -> dict[str, float]:
 
 def added_shares(every: Iterable[tuple[int, Mapping[str, float]]]) -> dict[str, float]:
     """Return the sum of cycles by cause, with a number of times for every set of cycles."""
-    found: dict[str, float] = {}
+    sums: dict[str, float] = {}
     for times, cycles in every:
         for name, each in cycles.items():
-            found[name] = found.get(name, 0) + times * each
-    return found
+            sums[name] = sums.get(name, 0) + times * each
+    return sums
 
 
 def bound_of(shares: Mapping[str, float]) -> str:

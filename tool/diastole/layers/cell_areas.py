@@ -14,7 +14,7 @@ AREAS = Path(__file__).with_name("areas.json")
 
 MEASURED_BLOCK = 8
 """Side of the blocks of all measured cells."""
-HELD = ("w", "dy")
+STATIONARY_CLASSES = ("w", "dy")
 """Classes whose groups influence the cell."""
 
 
@@ -38,16 +38,18 @@ def cell_area(numerics: Numerics) -> float | None:
     if numerics.block != MEASURED_BLOCK or numerics.window is not None or len(names) > 1:
         return None
     (name,) = names
-    chosen = parse_format(name)
-    kinds = tuple(_is_vector(numerics.tensor_class(each).grouping) for each in HELD)
-    usual = tuple(_is_vector(chosen.default_grouping(MEASURED_BLOCK, each)) for each in HELD)
+    format = parse_format(name)
+    kinds = tuple(_is_vector(numerics.tensor_class(each).grouping) for each in STATIONARY_CLASSES)
+    usual = tuple(
+        _is_vector(format.default_grouping(MEASURED_BLOCK, each)) for each in STATIONARY_CLASSES
+    )
     cells = areas()["formats"]
-    known = {usual: name}
+    measured = {usual: name}
     for vectors, ending in ((False, ", squares"), (True, ", vectors"), (True, " 1x16")):
         if name + ending in cells:
-            known.setdefault((vectors, vectors), name + ending)
-    found = cells.get(known.get(kinds))
-    return found and found["area_per_mac_nand2"]
+            measured.setdefault((vectors, vectors), name + ending)
+    cell = cells.get(measured.get(kinds))
+    return cell and cell["area_per_mac_nand2"]
 
 
 def _is_vector(grouping: Grouping) -> bool:

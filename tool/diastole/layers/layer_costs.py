@@ -14,7 +14,7 @@ from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.conversion_estimate import ConversionEstimate, estimate_conversion
 from diastole_sim.perf.long import estimate_long
 from diastole_sim.perf.modelled_machine import LATENCY
-from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.command import DEFAULT_NEST
 from diastole_sim.spec.nest import Nest, ProductNests
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.operations import OPERANDS
@@ -22,15 +22,15 @@ from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 Product: TypeAlias = tuple[str, int, int, int]
 """An operation, M, N and K; or the class of a converted tensor, and M, N and K of its layer."""
-Found: TypeAlias = tuple[Nest, Estimate | ConversionEstimate]
+NestEstimate: TypeAlias = tuple[Nest, Estimate | ConversionEstimate]
 
 
 class Mapped(Protocol):
     """Interface of ``map`` for a function and products."""
 
     def __call__(
-        self, function: Callable[[Product], Found], products: list[Product], /
-    ) -> Iterable[Found]: ...
+        self, function: Callable[[Product], NestEstimate], products: list[Product], /
+    ) -> Iterable[NestEstimate]: ...
 
 
 CONVERT = "convert"
@@ -41,7 +41,7 @@ USUAL = 512
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pace:
+class Rates:
     """Work in time. ``tops``: 10^12 multiplications and additions of unpadded products per second.
     ``gb_per_s``: 10^9 bytes read or written per second."""
 
@@ -50,7 +50,7 @@ class Pace:
     tops: float
 
     @classmethod
-    def of(cls, cycles: int, macs: int, moved: int, clock_mhz: float) -> "Pace":
+    def of(cls, cycles: int, macs: int, moved: int, clock_mhz: float) -> "Rates":
         """Return the pace of ``cycles`` cycles with ``moved`` bytes of traffic."""
         seconds = cycles / (clock_mhz * 1e6)
         return cls(seconds=seconds, gb_per_s=moved / seconds / 1e9, tops=2 * macs / seconds / 1e12)
@@ -58,40 +58,42 @@ class Pace:
 
 @dataclass(frozen=True, kw_only=True)
 class LayerCost:
-    """Cost of a phase of a layer. ``found`` is the estimate of one of ``repeats``."""
+    """Cost of a phase of a layer. ``estimate`` is the estimate of one of ``repeats``."""
 
     name: str
     phase: str
     repeats: int
     nest: Nest
     ports: int
-    found: Estimate | ConversionEstimate
+    estimate: Estimate | ConversionEstimate
 
     @property
     def product(self) -> Estimate | None:
         """Estimate of the product, None for a conversion."""
-        return None if isinstance(self.found, ConversionEstimate) else self.found
+        return None if isinstance(self.estimate, ConversionEstimate) else self.estimate
 
     @property
     def what(self) -> str:
         """Name of the work, for people."""
-        if isinstance(self.found, ConversionEstimate):
-            return f"convert {OPERAND[self.found.tensor_class].name}"
-        return "fused" if self.found.fused else self.phase
+        if isinstance(self.estimate, ConversionEstimate):
+            return f"convert {OPERAND[self.estimate.tensor_class].name}"
+        return "fused" if self.estimate.fused else self.phase
 
     @property
     def sizes(self) -> dict[str, int]:
         """Sizes by axis."""
-        found = self.found
-        if isinstance(found, ConversionEstimate):
+        estimate = self.estimate
+        if isinstance(estimate, ConversionEstimate):
             return dict(
-                zip(OPERAND[found.tensor_class].axes, (found.rows, found.cols), strict=True)
+                zip(
+                    OPERAND[estimate.tensor_class].axes, (estimate.rows, estimate.cols), strict=True
+                )
             )
-        return {"m": found.m, "k": found.k, "n": found.n}
+        return {"m": estimate.m, "k": estimate.k, "n": estimate.n}
 
     @property
     def cycles(self) -> int:
-        return self.repeats * self.found.cycles
+        return self.repeats * self.estimate.cycles
 
     @property
     def macs(self) -> int:
@@ -114,7 +116,7 @@ class LayerCost:
     @property
     def cycles_by_cause(self) -> dict[str, float]:
         """Cycles of one of the repeats, by cause."""
-        return cycles_by_cause(self.found)
+        return cycles_by_cause(self.estimate)
 
     @property
     def shares(self) -> dict[str, float]:
@@ -126,10 +128,10 @@ class LayerCost:
         """The multipliers for nine tenths of the cycles or more, or the largest remaining cause."""
         return bound_of(self.shares)
 
-    def pace(self, clock_mhz: float) -> Pace:
+    def pace(self, clock_mhz: float) -> Rates:
         """Return the pace of the layer at a clock."""
-        moved = self.repeats * (self.found.read_bytes + self.found.write_bytes)
-        return Pace.of(self.cycles, self.macs, moved, clock_mhz)
+        moved = self.repeats * (self.estimate.read_bytes + self.estimate.write_bytes)
+        return Rates.of(self.cycles, self.macs, moved, clock_mhz)
 
     @property
     def _order(self) -> str | None:
@@ -140,7 +142,7 @@ class LayerCost:
     def record(self, clock_mhz: float | None = None) -> dict[str, Any]:
         """Return the record for ``--json``: sums of all repeats, and with a clock seconds and
         rates."""
-        found = self.found
+        estimate = self.estimate
         return {
             "name": self.name,
             "phase": self.phase,
@@ -152,8 +154,8 @@ class LayerCost:
             "macs": self.macs,
             "passes": self.passes,
             "utilisation": self.utilisation,
-            "dram_read_bytes": self.repeats * found.read_bytes,
-            "dram_write_bytes": self.repeats * found.write_bytes,
+            "dram_read_bytes": self.repeats * estimate.read_bytes,
+            "dram_write_bytes": self.repeats * estimate.write_bytes,
             "bound": self.bound,
             "shares": self.shares,
             **({} if clock_mhz is None else asdict(self.pace(clock_mhz))),
@@ -180,26 +182,26 @@ def layer_costs(
     in processes. ``widths`` are the widths of all tensors of the classes x, w and dy.
     """
     machine = modelled(config, latency)
-    asked = [
+    requests = [
         (layer, (op, layer.m, layer.n, layer.k))
         for layer in layers
         for phase in phases
         for op in parts_of(machine, phase, layer, widths)
     ]
-    products = list(dict.fromkeys(key for _, key in asked))
+    products = list(dict.fromkeys(key for _, key in requests))
     cost = partial(_cost, machine, config.numerics, config.plan.nests, widths)
-    found = mapped(cost, products)
-    known = dict(zip(products, found, strict=True))
+    results = mapped(cost, products)
+    result_of = dict(zip(products, results, strict=True))
     return [
         LayerCost(
             name=layer.name,
             phase=CONVERT if key[0] in OPERAND else key[0],
             repeats=layer.repeats,
-            nest=known[key][0],
+            nest=result_of[key][0],
             ports=machine.ports,
-            found=known[key][1],
+            estimate=result_of[key][1],
         )
-        for layer, key in asked
+        for layer, key in requests
     ]
 
 
@@ -232,17 +234,17 @@ def _cost(
     nests: ProductNests,
     widths: Widths,
     product: Product,
-) -> Found:
+) -> NestEstimate:
     op, m, n, k = product
     if op in OPERAND:
         sizes = {"m": m, "n": n, "k": k}
         rows, cols = (sizes[axis] for axis in OPERAND[op].axes)
-        return MACHINES_OWN, estimate_conversion(
+        return DEFAULT_NEST, estimate_conversion(
             numerics, op, rows, cols, data_width=machine.data_width, memory=machine.memory,
             width=widths[CLASS_NAMES.index(op)],
         )  # fmt: skip
     limits = nests.of(op)
-    nest = MACHINES_OWN if limits is None else choose_nest(machine, limits, op, m, n, k, widths)
+    nest = DEFAULT_NEST if limits is None else choose_nest(machine, limits, op, m, n, k, widths)
     return nest, estimate_long(machine, op, m, n, k, nest, widths)
 
 
@@ -252,10 +254,10 @@ def total(
     """Return the costs of all layers in sequence, on a machine with ``multipliers`` multipliers."""
     cycles, macs = sum(cost.cycles for cost in costs), sum(cost.macs for cost in costs)
     multiplications = sum(cost.multiplications for cost in costs)
-    read = sum(cost.repeats * cost.found.read_bytes for cost in costs)
-    written = sum(cost.repeats * cost.found.write_bytes for cost in costs)
+    read = sum(cost.repeats * cost.estimate.read_bytes for cost in costs)
+    written = sum(cost.repeats * cost.estimate.write_bytes for cost in costs)
     shares = shares_of(added_shares((cost.repeats, cost.cycles_by_cause) for cost in costs))
-    pace = None if clock_mhz is None else Pace.of(cycles, macs, read + written, clock_mhz)
+    pace = None if clock_mhz is None else Rates.of(cycles, macs, read + written, clock_mhz)
     return {
         "cycles": cycles,
         "macs": macs,

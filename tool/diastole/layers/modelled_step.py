@@ -17,10 +17,10 @@ def modelled_step(
     program: TrainingProgram,
     latency: int = LATENCY,
     *,
-    chosen_bits: int | None = None,
+    class_bits: int | None = None,
 ) -> StepModel:
     """Return the model of a machine with a vector unit, and of a program in the machine's memory.
-    ``chosen_bits``: argument of :class:`StepModel`."""
+    ``class_bits``: argument of :class:`StepModel`."""
     memory = Memory.axi(latency)
     machine = ModelledMachine.of(config.numerics, memory=memory, **config.modelled_sizes)
     shape = config.plan.vector
@@ -40,4 +40,4 @@ def modelled_step(
                 return data[at : at + count]
         raise ValueError(f"nothing is stored at {address}")
 
-    return StepModel(machine, vector, read, chosen_bits=chosen_bits)
+    return StepModel(machine, vector, read, class_bits=class_bits)

@@ -15,13 +15,13 @@ from diastole.config.file import toml_value
 from diastole.config.keys import Config
 from diastole.errors import BadInput, CheckFailed
 from diastole.files.layers import NamedLayer
-from diastole.layers.layer_costs import Found, Mapped, Product, layer_costs, total
+from diastole.layers.layer_costs import Mapped, NestEstimate, Product, layer_costs, total
 from diastole.layers.layer_widths import widths_of
 from diastole.layers.machine_size import MachineSize, machine_size
 from diastole.workers import end_with, usable_cores
-from diastole_sim.spec.require import shown
+from diastole_sim.spec.require import excerpt
 
-MOST_MACHINES = 10_000
+MAX_MACHINES = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,11 +59,11 @@ class Front:
     def of(cls, machines: Sequence[SweptMachine]) -> "Front":
         """Return the front of machines. At least one machine must exist."""
         there = [each for each in machines if each.size is not None]
-        known = [each for each in there if each.size and each.size.cells_nand2 is not None]
-        measure = "cells_nand2" if known else "multipliers"
-        whole = cls(machines=(), measure=measure, unknown=len(there) - len(known or there))
+        measured = [each for each in there if each.size and each.size.cells_nand2 is not None]
+        measure = "cells_nand2" if measured else "multipliers"
+        whole = cls(machines=(), measure=measure, unknown=len(there) - len(measured or there))
         best: list[SweptMachine] = []
-        for each in sorted(known or there, key=whole._rank):
+        for each in sorted(measured or there, key=whole._rank):
             if not best or whole._rank(each)[1] < whole._rank(best[-1])[1]:
                 best.append(each)
         return cls(machines=tuple(best), measure=measure, unknown=whole.unknown)
@@ -88,18 +88,22 @@ def every_choice(texts: Sequence[str]) -> list[tuple[str, ...]]:
     keys: set[str] = set()
     for text in texts:
         key, equals, values = text.partition("=")
-        given = [value.strip() for value in split_values(values)]
-        if not equals or not key.strip() or not all(given):
+        accepted = [value.strip() for value in split_values(values)]
+        if not equals or not key.strip() or not all(accepted):
             raise BadInput(f"--over must be KEY=VALUE,VALUE,..., not {text}")
         if same_key(key) in keys:
-            raise BadInput(f"--over: {key.strip()} is given twice; give all its values at once")
+            raise BadInput(
+                f"--over: {key.strip()} is given twice; give all values in a single --over"
+            )
         keys.add(same_key(key))
-        _refuse_repeated(key.strip(), given)
-        choices.append([f"{key.strip()}={value}" for value in given])
-    found = list(product(*choices))
-    if len(found) > MOST_MACHINES:
-        raise BadInput(f"--over: {len(found)} machines are more than {MOST_MACHINES}")
-    return found
+        _refuse_repeated(key.strip(), accepted)
+        choices.append([f"{key.strip()}={value}" for value in accepted])
+    combinations = list(product(*choices))
+    if len(combinations) > MAX_MACHINES:
+        raise BadInput(
+            f"--over gives {len(combinations)} machines, more than the limit of {MAX_MACHINES}"
+        )
+    return combinations
 
 
 def split_values(text: str) -> list[str]:
@@ -127,8 +131,8 @@ def _refuse_repeated(key: str, values: Sequence[str]) -> None:
     for value in values:
         meaning = repr(toml_value(value))
         if meaning in seen:
-            said = f"{value} twice" if value == seen[meaning] else f"{seen[meaning]} and {value}"
-            raise BadInput(f"--over: {key} has {shown(said)}: give each value once")
+            pair = f"{value} twice" if value == seen[meaning] else f"{seen[meaning]} and {value}"
+            raise BadInput(f"--over: {key} has {excerpt(pair)}: give each value once")
         seen[meaning] = value
 
 
@@ -137,12 +141,12 @@ def same_key(key: str) -> str:
     return key.strip().replace("-", "_")
 
 
-def laid_over(overrides: Sequence[str], choice: Sequence[str]) -> list[str]:
+def merge_overrides(overrides: Sequence[str], choice: Sequence[str]) -> list[str]:
     """Return the overrides of --set without the keys of a choice, then the choice. Values of --over
     go before the value that --set gives to all machines."""
     keys = {same_key(text.partition("=")[0]) for text in choice}
-    kept = [text for text in overrides if same_key(text.partition("=")[0]) not in keys]
-    return [*kept, *choice]
+    remaining = [text for text in overrides if same_key(text.partition("=")[0]) not in keys]
+    return [*remaining, *choice]
 
 
 @contextmanager
@@ -165,14 +169,14 @@ def on_all_cores() -> Generator[Mapped]:
                     worker.kill()
             if isinstance(error, BrokenExecutor):
                 raise CheckFailed(
-                    "a process ended before its work did, as where memory runs out"
+                    "a process ended before the end of the work, for example because memory ran out"
                 ) from None
             raise
 
 
 def _map(
-    pool: ProcessPoolExecutor, function: Callable[[Product], Found], products: list[Product]
-) -> list[Found]:
+    pool: ProcessPoolExecutor, function: Callable[[Product], NestEstimate], products: list[Product]
+) -> list[NestEstimate]:
     """Map as ``pool.map`` does. ``pool.map`` would cancel work after a worker is killed, and Python
     would report the cancelled work as a mistake of ours."""
     futures = [pool.submit(function, product) for product in products]
@@ -193,18 +197,18 @@ def configurations(
     """Return every machine of :func:`every_choice`, or the error of a combination that is no
     machine. ``read`` makes a configuration from overrides. BadInput if no combination is a
     machine."""
-    found: list[tuple[tuple[str, ...], Config | BadInput]] = []
+    results: list[tuple[tuple[str, ...], Config | BadInput]] = []
     for overrides in every_choice(texts):
         try:
-            found.append((overrides, read(overrides)))
+            results.append((overrides, read(overrides)))
         except BadInput as error:
-            found.append((overrides, error))
-    if all(isinstance(each, BadInput) for _, each in found):
+            results.append((overrides, error))
+    if all(isinstance(each, BadInput) for _, each in results):
         problems = (
-            text for _, each in found if isinstance(each, BadInput) for text in each.problems
+            text for _, each in results if isinstance(each, BadInput) for text in each.problems
         )
         raise BadInput(*(text.replace("--set:", "--over:") for text in dict.fromkeys(problems)))
-    return found
+    return results
 
 
 def swept(
@@ -212,11 +216,14 @@ def swept(
     layers: Sequence[NamedLayer],
     phases: Sequence[str],
     latency: int,
-    asked: Mapping[str, int] | None = None,
+    requested_widths: Mapping[str, int] | None = None,
     clock_mhz: float | None = None,
 ) -> Iterator[SweptMachine]:
-    """Yield the costs of the layers on each machine, in order, on all cores. ``asked``: widths for
-    every machine, from :func:`diastole.layers.layer_widths.parse_widths`."""
+    """Yield the costs of the layers on each machine, in order, on all cores.
+
+    ``requested_widths``: widths for every machine, from
+    :func:`diastole.layers.layer_widths.parse_widths`.
+    """
     with on_all_cores() as mapped:
         for overrides, config in machines:
             if isinstance(config, BadInput):
@@ -225,7 +232,7 @@ def swept(
                     refused=tuple(text.removeprefix("--set: ") for text in config.problems),
                 )
                 continue
-            widths = widths_of(config.numerics, asked or {})
+            widths = widths_of(config.numerics, requested_widths or {})
             costs = layer_costs(config, layers, phases, latency, mapped, widths)
             yield SweptMachine(
                 overrides=overrides,

@@ -55,7 +55,7 @@ def verilog_bench(view: HostView, vectors: Vectors, ports: Ports) -> str:
     ]
     values = {
         "base": f"40'h{BASE:x}",
-        "beats": len(vectors.given) // view.beat_bytes,
+        "beats": len(vectors.inputs) // view.beat_bytes,
         "bytes": view.beat_bytes,
         "writes": len(vectors.writes),
         "reads": len(vectors.reads),

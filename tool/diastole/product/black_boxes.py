@@ -30,10 +30,10 @@ def empty_module(verilog: str) -> str:
     Yosys and Vivado know the attributes of the module. ValueError unless the text has exactly one
     module with ports in the head.
     """
-    found = _HEAD.findall(verilog)
-    if len(found) != 1:
-        raise ValueError(f"must be one module with ports in its head, not {len(found)}")
-    ((name, ports),) = found
+    heads = _HEAD.findall(verilog)
+    if len(heads) != 1:
+        raise ValueError(f"must be one module with ports in its head, not {len(heads)}")
+    ((name, ports),) = heads
     ports = re.sub(r"\boutput reg\b", "output", ports)
     return f"(* blackbox, black_box *)\nmodule {name} ({ports});\nendmodule\n"
 

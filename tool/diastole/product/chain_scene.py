@@ -43,14 +43,14 @@ class ChainScene:
             self._chain(place)
         table = b"".join(each.encode() for each in self.descriptors)
         scene.contents.append((self.streams, table))
-        kept = scene.allocate(4 * len(_CONSTANTS))
+        copy = scene.allocate(4 * len(_CONSTANTS))
         count = len(_CONSTANTS)
         scene.commands.append(
             Command.store(
-                VectorTable.CONSTANTS, address=scene.base + kept, first=_FIRST_CONSTANT, count=count
+                VectorTable.CONSTANTS, address=scene.base + copy, first=_FIRST_CONSTANT, count=count
             )
         )
-        scene.stored.append((kept, dict(scene.contents)[self.constants]))
+        scene.stored.append((copy, dict(scene.contents)[self.constants]))
         scene.commands.append(Command.next(0))
         scene.registers["step"] = 1
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import Quantised, quantise
 from diastole_sim.golden.matrix_product import matrix_product
-from diastole_sim.spec.command import MACHINES_OWN, NO_PLANES, Command
+from diastole_sim.spec.command import DEFAULT_NEST, NO_PLANES, Command
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.image import Bytes, FloatLayout, ImageLayout, image_layouts, round_up
 from diastole_sim.spec.numerics import Numerics
@@ -65,24 +65,24 @@ class FirstRun:
     @cached_property
     def values(self) -> dict[str, NDArray[np.float32]]:
         """Operands by name. Element (r, c) is (a r + b c) mod 3 - 1, exact in every format."""
-        found: dict[str, NDArray[np.float32]] = {}
+        values: dict[str, NDArray[np.float32]] = {}
         for tensor in FORWARD.factors:
             of_row, of_column = _VALUES[tensor.name]
             row, column = np.indices(self.shape(tensor))
-            found[tensor.name] = ((of_row * row + of_column * column) % 3 - 1).astype(np.float32)
-        return found
+            values[tensor.name] = ((of_row * row + of_column * column) % 3 - 1).astype(np.float32)
+        return values
 
     @cached_property
     def converted(self) -> dict[str, Quantised]:
         """Converted operands by name."""
         return {
             tensor.name: quantise(
-                self.values[tensor.name], self._asked(tensor), self.numerics, seed=SEED
+                self.values[tensor.name], self._requests(tensor), self.numerics, seed=SEED
             )
             for tensor in FORWARD.factors
         }
 
-    def _asked(self, tensor: Tensor) -> Conversion:
+    def _requests(self, tensor: Tensor) -> Conversion:
         width = self.numerics.widths[-1] if self._planes(tensor) > 1 else None
         return Conversion(tensor.tensor_class, tag=TAGS[tensor.name], step=STEP, width=width)
 
@@ -101,34 +101,34 @@ class FirstRun:
 
     def layouts(self, tensor: Tensor) -> tuple[ImageLayout, ...]:
         """Return the layouts of the images of an operand."""
-        chosen = self.numerics.tensor_class(tensor.tensor_class)
+        storage = self.numerics.tensor_class(tensor.tensor_class)
         sizes = {"block": self.numerics.block, "data_width": self.data_width}
-        return image_layouts(chosen, self.shape(tensor), **sizes)
+        return image_layouts(storage, self.shape(tensor), **sizes)
 
     def images(self, tensor: Tensor) -> list[Bytes]:
         """Return the bytes that the conversion of an operand writes, by copy."""
         converted = self.converted[tensor.name]
-        found: list[Bytes] = []
+        images: list[Bytes] = []
         for layout, copy in zip(self.layouts(tensor), converted.copies, strict=True):
             header = converted.tensor_exponent if layout.header else None
             planes = split_planes(copy, self._planes(tensor))
-            found.append(np.concatenate([layout.pack(plane, header) for plane in planes]))
-        return found
+            images.append(np.concatenate([layout.pack(plane, header) for plane in planes]))
+        return images
 
     @cached_property
     def places(self) -> dict[str, Place]:
         """Ranges of memory by a short name, ascending: commands, X, W, images of X and W, Y."""
-        wanted = [("commands", "the three commands", 3 * COMMAND_BYTES)]
+        areas = [("commands", "the three commands", 3 * COMMAND_BYTES)]
         for tensor in FORWARD.factors:
-            wanted.append((tensor.name, f"{tensor.name} as floats", self._float_bytes(tensor)))
+            areas.append((tensor.name, f"{tensor.name} as floats", self._float_bytes(tensor)))
         for tensor in FORWARD.factors:
             for number, image in enumerate(self.images(tensor)):
                 what = f"image of {tensor.name}" + (f", copy {number}" if number else "")
-                wanted.append((f"{tensor.name}{number}", what, len(image)))
-        wanted.append(("Y", "Y as floats", self._float_bytes(FORWARD.result)))
+                areas.append((f"{tensor.name}{number}", what, len(image)))
+        areas.append(("Y", "Y as floats", self._float_bytes(FORWARD.result)))
         places: dict[str, Place] = {}
         address = BASE
-        for name, what, size in wanted:
+        for name, what, size in areas:
             places[name] = Place(what=what, address=address, size=size)
             address += round_up(size, SPACING)
         return places
@@ -163,7 +163,7 @@ class FirstRun:
                 m=self.sizes["m"],
                 n=self.sizes["n"],
                 k=self.sizes["k"],
-                nest=MACHINES_OWN,
+                nest=DEFAULT_NEST,
                 planes=planes,
                 slots=NO_PLANES,
                 out_a=self.address("Y"),
@@ -204,14 +204,14 @@ class FirstRun:
             "command_address": self.address("commands"),
             "command_count": len(self.commands),
         }
-        found: list[tuple[int, int, str]] = []
+        writes: list[tuple[int, int, str]] = []
         for name, value in settings.items():
             register = BY_NAME[name]
             for word in range(register.words):
                 part = ("", ", upper part")[word]
                 offset = register.offset + 4 * word
-                found.append((offset, value >> 32 * word & 0xFFFF_FFFF, name.upper() + part))
+                writes.append((offset, value >> 32 * word & 0xFFFF_FFFF, name.upper() + part))
         control = BY_NAME["control"]
         bits = 1 << control.bit("start") | 1 << control.bit("irq_enable")
-        found.append((control.offset, bits, "CONTROL: start, irq_enable"))
-        return found
+        writes.append((control.offset, bits, "CONTROL: start, irq_enable"))
+        return writes

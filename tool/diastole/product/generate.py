@@ -130,7 +130,7 @@ def refuse_what_is_no_product(directory: Path) -> None:
     if not directory.exists():
         return
     if not directory.is_dir():
-        raise BadInput(f"{directory} exists and is no product: it is a file")
+        raise BadInput(f"{directory} exists and is a file, not a product; choose another folder")
     try:
         manifest = read_manifest(directory / MANIFEST)
         is_product = isinstance(manifest, dict) and manifest.keys() >= _IDENTIFYING_KEYS
@@ -138,7 +138,8 @@ def refuse_what_is_no_product(directory: Path) -> None:
         is_product = False
     if not is_product:
         raise BadInput(
-            f"{directory} exists and is no product (it has no {MANIFEST} of one); not touched"
+            f"{directory} exists and is not a product (no {MANIFEST} of a product): the "
+            "folder stays unchanged; choose another folder"
         )
 
 

@@ -25,8 +25,8 @@ def host_files(facts: ProductFacts) -> Files:
         f"tb/{name}_wrapper.v": ("bench", cocotb_wrapper(view, ports)),
         f"tb/test_{name}.py": ("bench", cocotb_bench(view)),
         "tb/Makefile": ("makefile", cocotb_makefile(view)),
-        "tb/vectors/memory.hex": ("vectors", vectors.beats(vectors.given, view.beat_bytes)),
-        "tb/vectors/expected.hex": ("vectors", vectors.beats(vectors.wanted, view.beat_bytes)),
+        "tb/vectors/memory.hex": ("vectors", vectors.beats(vectors.inputs, view.beat_bytes)),
+        "tb/vectors/expected.hex": ("vectors", vectors.beats(vectors.expected, view.beat_bytes)),
         "tb/vectors/writes.hex": ("vectors", vectors.words(vectors.writes)),
         "tb/vectors/reads.hex": ("vectors", vectors.words(vectors.reads)),
     }

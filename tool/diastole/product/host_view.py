@@ -17,13 +17,13 @@ from diastole_sim.spec.command_table import (
 from diastole_sim.spec.image import GroupLayout
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
-from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.operations import OPERAND_BY_CLASS
 from diastole_sim.spec.publish import Constant, Published
 from diastole_sim.spec.registers import Register, registers_of
 
 _IMPLIED = ("opcode", "version", *OPERAND_CLASSES)
 """Fields of products that a caller need not pass, because the fields follow from the opcode."""
-_OF_PLANES = ("width", *WIDTH_FIELDS.values(), *SLOT_FIELDS.values())
+_PLANE_FIELDS = ("width", *WIDTH_FIELDS.values(), *SLOT_FIELDS.values())
 """Fields that only machines with the format ``fast`` have."""
 
 
@@ -112,7 +112,7 @@ class HostView:
         """Fields of all commands of the machine."""
         limits = self.limits
         every = machine_fields(vector=limits.has_vector, choices=limits.has_choices)
-        return tuple(each for each in every if limits.has_planes or each.name not in _OF_PLANES)
+        return tuple(each for each in every if limits.has_planes or each.name not in _PLANE_FIELDS)
 
     def arguments(self, opcode: Opcode) -> tuple[Field, ...]:
         """Return the fields of an operation that the caller passes."""
@@ -141,10 +141,10 @@ class HostView:
         24. Products are rounded before the addition, or sums of floats after the addition."""
         numerics = self.numerics
         pairs = (("x", "w"), ("w", "dy"), ("x", "dy"))
-        kept = [numerics.product_bits(a, b) - 3 for a, b in pairs if numerics.is_windowed(a, b)]
+        widths = [numerics.product_bits(a, b) - 3 for a, b in pairs if numerics.is_windowed(a, b)]
         if numerics.accumulator is not None:
-            kept.append(numerics.accumulator.mantissa)
-        return min([*kept, 24])
+            widths.append(numerics.accumulator.mantissa)
+        return min([*widths, 24])
 
     @property
     def published(self) -> Published:
@@ -168,7 +168,7 @@ class HostView:
         """Return the constants that a program must know of this machine: value and meaning, by
         name."""
         limits = self.limits
-        found: dict[str, tuple[int | str, str]] = {
+        constants: dict[str, tuple[int | str, str]] = {
             "BLOCK": (self.block, "B, the side of a block"),
             "BEAT_BYTES": (self.beat_bytes, "of one port to memory; tensors begin on a beat"),
             "MEMORY_PORTS": (self.ports, "buses to memory"),
@@ -181,29 +181,32 @@ class HostView:
             "FUSED_MAX_N": (self.fused[1], "likewise"),
         }
         for name in CLASS_NAMES:
-            found |= self._of_class(name)
+            constants |= self._class_values(name)
         if limits.nests is not None:
             for opcode in (Opcode.FORWARD, Opcode.DX, Opcode.DW):
-                found |= self._of_nests(opcode)
+                constants |= self._nest_values(opcode)
         if limits.vector is not None:
-            found["VECTOR_SPECIAL_LANES"] = (self.special, "of exp, reciprocals and logarithms")
-            found["VECTOR_PANEL"] = (limits.vector.panel_vectors, "vectors of B numbers on chip")
-        return found
+            constants["VECTOR_SPECIAL_LANES"] = (self.special, "of exp, reciprocals and logarithms")
+            constants["VECTOR_PANEL"] = (
+                limits.vector.panel_vectors,
+                "vectors of B numbers on chip",
+            )
+        return constants
 
-    def _of_class(self, name: str) -> dict[str, tuple[int | str, str]]:
-        chosen, group = self.tensor_class(name), self.group(name)
-        planes, tensor = self.numerics.planes_of(name), OPERAND_OF[name].name
+    def _class_values(self, name: str) -> dict[str, tuple[int | str, str]]:
+        storage, group = self.tensor_class(name), self.group(name)
+        planes, tensor = self.numerics.planes_of(name), OPERAND_BY_CLASS[name].name
         widest = self.numerics.converted_class(name).format
         values: dict[str, tuple[int | str, str]] = {
             "CLASS": (CLASS_NAMES.index(name), f"of {tensor}"),
-            "FORMAT": (f'"{chosen.format.name}"', f"in groups of {chosen.grouping}"),
+            "FORMAT": (f'"{storage.format.name}"', f"in groups of {storage.grouping}"),
             "COPIES": (self.copies(name), "images of a tensor"),
             "MAX_PLANES": (max(planes), "of an image, one behind the other"),
-            "ELEMENT_BITS": (chosen.format.image_bits, "of an element of a plane, sign included"),
+            "ELEMENT_BITS": (storage.format.image_bits, "of an element of a plane, sign included"),
             "PRECISION": (widest.precision, "bits of a significand, the hidden one too"),
             "VECTOR": (group.vector or 0, "elements that share a scale; 0: squares, or all"),
-            "TENSOR_SCALE": (int(chosen.has_tensor_scale), "1: the tensor has a scale"),
-            "SCALE_BIAS": (chosen.format.tensor_scale_bias, "of the field scale"),
+            "TENSOR_SCALE": (int(storage.has_tensor_scale), "1: the tensor has a scale"),
+            "SCALE_BIAS": (storage.format.tensor_scale_bias, "of the field scale"),
             "HEADER_BYTES": (group.header_bytes, "in front of an image"),
             "EXPONENT_BYTES": (group.exponent_bytes, "of a group of 8 blocks, padding included"),
             "EXPONENT_RUNS": (group.runs, "runs of B exponents in them; 0: one of each block"),
@@ -211,7 +214,7 @@ class HostView:
         }
         return {f"{tensor.upper()}_{key}": value for key, value in values.items()}
 
-    def _of_nests(self, opcode: Opcode) -> dict[str, tuple[int | str, str]]:
+    def _nest_values(self, opcode: Opcode) -> dict[str, tuple[int | str, str]]:
         """Return the largest lengths of a product's loops. A length of 0 in a command selects the
         largest length."""
         nests = self.limits.nests and self.limits.nests.of(opcode.name.lower())

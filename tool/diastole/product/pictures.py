@@ -114,7 +114,7 @@ def blocks(facts: ProductFacts) -> str:
             lines=("floats to images", *_formats(facts))),
         Box(x=500, y=300, width=190, title="Scratchpads",
             lines=(f"streaming: {plan.stream_blocks} blocks a bank",
-                   f"stationary: {plan.held_blocks} blocks a bank")),
+                   f"stationary: {plan.stationary_blocks} blocks a bank")),
         Box(x=760, y=300, width=190, title=f"Array, {plan.rows} x {plan.cols} cells",
             lines=(f"{plan.block} x {plan.block} multipliers each",
                    f"{plan.macs} in all", f"sums leave {ways}")),

@@ -11,10 +11,10 @@ from diastole.product.host_view import HostView
 from diastole_sim.spec.command_errors import COMMAND_VERSION, ERROR_MEANINGS
 from diastole_sim.spec.command_table import COMMAND_BYTES
 from diastole_sim.spec.numerics import CLASS_NAMES
-from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.operations import OPERAND_BY_CLASS
 
 TEXT = Path(__file__).parent / "texts" / "driver.py.txt"
-OF_CLASSES = (
+CLASS_CONSTANTS = (
     *("COPIES", "MAX_PLANES", "ELEMENT_BITS", "VECTOR", "TENSOR_SCALE", "SCALE_BIAS"),
     *("HEADER_BYTES", "EXPONENT_BYTES", "EXPONENT_RUNS", "GROUP_BYTES"),
 )
@@ -28,7 +28,7 @@ def python_driver(view: HostView) -> str:
     for name, value in _values(view).items():
         text, count = re.subn(
             rf"^{name}: .*$",
-            lambda found, value=value: f"{found[0]} = {_literal(value)}",
+            lambda match, value=value: f"{match[0]} = {_literal(value)}",
             text,
             flags=re.MULTILINE,
         )
@@ -82,7 +82,10 @@ def _values(view: HostView) -> dict[str, object]:
         },
         "ERRORS": {int(code): ERROR_MEANINGS[code] for code in published.errors},
         "CLASSES": {
-            name: {key: constants[f"{OPERAND_OF[name].name.upper()}_{key}"] for key in OF_CLASSES}
+            name: {
+                key: constants[f"{OPERAND_BY_CLASS[name].name.upper()}_{key}"]
+                for key in CLASS_CONSTANTS
+            }
             for name in CLASS_NAMES
         },
     }

@@ -57,7 +57,7 @@ def readme(facts: ProductFacts, run: FirstRun, files: Files) -> str:
     """Return the text of the README with the figures of a machine."""
     template = Template(TEMPLATE.read_text(encoding="utf-8"))
     return facts.heading("<!--", " -->") + template.substitute(
-        _figures(facts) | _sections(facts, files) | _of_run(facts, run)
+        _figures(facts) | _sections(facts, files) | _run_lines(facts, run)
     )
 
 
@@ -140,7 +140,7 @@ def _numbers(facts: ProductFacts) -> list[str]:
     return lines
 
 
-def _of_run(facts: ProductFacts, run: FirstRun) -> dict[str, Any]:
+def _run_lines(facts: ProductFacts, run: FirstRun) -> dict[str, Any]:
     """Return the texts on the first run."""
     exact = "It is X W exactly." if run.is_exact else "It is X W within the error of the formats."
     return {

@@ -14,11 +14,11 @@ from diastole_sim.spec.formats import (
 from diastole_sim.spec.functions import LARGEST_ERRORS
 from diastole_sim.spec.lfsr import PAIR_LFSR_BITS, START_BITS, taps_of
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
-from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.operations import OPERAND_BY_CLASS
 from diastole_sim.spec.reference import table
 from diastole_sim.spec.rounding import DRAW_BITS, SHARED_DRAW_BITS, is_stochastic
 
-SHOWN_SEED, SHOWN = 1, 6
+EXAMPLE_SEED, EXAMPLE = 1, 6
 """Seed and number of the random values that the README shows."""
 
 _NO_DRAWS = "Random bits: no class rounds with any, so SEED, `tag` and `step` change nothing."
@@ -89,8 +89,8 @@ _JUDGED = {
 def draw_lines(facts: ProductFacts) -> list[str]:
     """Return the rule that derives the random bits of an element from the place of the element."""
     numerics = facts.config.numerics
-    chosen = [numerics.tensor_class(name) for name in CLASS_NAMES]
-    if not any(is_stochastic(each.rounding) for each in chosen):
+    classes = [numerics.tensor_class(name) for name in CLASS_NAMES]
+    if not any(is_stochastic(each.rounding) for each in classes):
         return _paragraph(_NO_DRAWS)
     kind, bits = numerics.rounding_kind, numerics.random_bits
     if kind == "data":
@@ -99,20 +99,20 @@ def draw_lines(facts: ProductFacts) -> list[str]:
     hashed = _HASHED.format(rounds=ROUNDS, parity=PARITY, step=step)
     rotations = ", ".join(map(str, ROTATIONS))
     rounds = _ROUNDS.format(last=ROUNDS - 1, turns=len(ROTATIONS), rotations=rotations)
-    element = _of_element(kind, numerics)
+    element = _element_lines(kind, numerics)
     return [*_paragraph(hashed), "", *rounds.splitlines(), "", *_paragraph(element)]
 
 
-def _of_element(kind: str, numerics: Numerics) -> str:
+def _element_lines(kind: str, numerics: Numerics) -> str:
     bits = numerics.random_bits
     if kind == "counter":
         second = _SECOND_OF_THE_SAME if bits <= SHARED_DRAW_BITS else _SECOND_OF_ANOTHER
-        shown = tensor_draws((1, SHOWN), seed=SHOWN_SEED, tag=0, step=0, bits=bits)
+        shown = tensor_draws((1, EXAMPLE), seed=EXAMPLE_SEED, tag=0, step=0, bits=bits)
         return _COUNTER.format(
             draw=DRAW_BITS,
             bits=bits,
             second=second.format(bits=bits, shared=SHARED_DRAW_BITS),
-            seed=SHOWN_SEED,
+            seed=EXAMPLE_SEED,
             shown=", ".join(map(str, shown[0].tolist())),
         )
     pairs = kind == "lfsr3"
@@ -130,15 +130,15 @@ def exponent_choice_lines(facts: ProductFacts) -> list[str]:
     for name in CLASS_NAMES:
         text = rule_text(numerics.tensor_class(name))
         text = f"{text}.{_FOLDED}" if numerics.folds(name) else f"{text}."
-        texts.setdefault(text, []).append(OPERAND_OF[name].name)
+        texts.setdefault(text, []).append(OPERAND_BY_CLASS[name].name)
     classes = " ".join(f"In {', '.join(names)}: {text}" for text, names in texts.items())
     whole = _EXPONENTS.format(bias=EXPONENT_BIAS, most=MAX_EXPONENT, classes=classes)
     return _paragraph(whole)
 
 
-def rule_text(chosen: TensorClass) -> str:
+def rule_text(storage: TensorClass) -> str:
     """Return the rule for the exponent of a group of a class."""
-    kind, rule = chosen.format, chosen.scale
+    kind, rule = storage.format, storage.scale
     if kind.two_level:
         four = rule == FOUR_OVER_SIX
         largest = 6 * (256 if four else 448)
@@ -152,7 +152,7 @@ def rule_text(chosen: TensorClass) -> str:
     }
     text = {"fixed": f"e = {MAX_EXPONENT}, whatever amax is", "floor": "e = x"}.get(rule)
     text = text or f"e = x + 1 where m > {above[rule]}, else x"
-    if chosen.has_tensor_scale:
+    if storage.has_tensor_scale:
         text = f"{text}, amax being that of the whole tensor, unless the command's `scale` says e"
     return f"{text} (`{rule}`)"
 

@@ -12,7 +12,7 @@ from diastole_sim.spec.command_table import COMMAND_BYTES, PRODUCTS
 from diastole_sim.spec.formats import Format
 from diastole_sim.spec.image import Bytes, GroupLayout
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
-from diastole_sim.spec.operations import FORWARD, OPERAND_OF, Operation
+from diastole_sim.spec.operations import FORWARD, OPERAND_BY_CLASS, Operation
 from diastole_sim.spec.reference import table
 
 BYTES_A_LINE = 16
@@ -54,13 +54,15 @@ def classes_table(facts: ProductFacts) -> list[str]:
     numerics = facts.config.numerics
     rows: list[tuple[str, ...]] = []
     for number, name in enumerate(CLASS_NAMES):
-        chosen = numerics.tensor_class(name)
-        group = GroupLayout.of(chosen, block=numerics.block, data_width=facts.config.bus.data_width)
-        copies = 2 if chosen.two_copies else 1
+        storage = numerics.tensor_class(name)
+        group = GroupLayout.of(
+            storage, block=numerics.block, data_width=facts.config.bus.data_width
+        )
+        copies = 2 if storage.two_copies else 1
         planes = numerics.planes_of(name)
         cells = (
-            *(f"{OPERAND_OF[name].name} ({number})", chosen.format.name, chosen.grouping),
-            *(chosen.rounding, copies, "1" if planes == (1,) else " or ".join(map(str, planes))),
+            *(f"{OPERAND_BY_CLASS[name].name} ({number})", storage.format.name, storage.grouping),
+            *(storage.rounding, copies, "1" if planes == (1,) else " or ".join(map(str, planes))),
             *(group.element_bits, group.header_bytes, group.exponent_bytes),
             *(group.group_bytes - group.exponent_bytes, numerics.block if copies > 1 else 1),
             2 - copies,
@@ -79,8 +81,8 @@ def operations_table(facts: ProductFacts) -> list[str]:
         for read in operation.reads:
             two = numerics.tensor_class(read.operand.tensor_class).two_copies
             if not (read.second and not two):
-                which = f", copy {read.copy + 1}" if two else ""
-                yield f"`{read.field}`: image of {read.operand.name}{which}"
+                copy = f", copy {read.copy + 1}" if two else ""
+                yield f"`{read.field}`: image of {read.operand.name}{copy}"
 
     rows: list[tuple[str, ...]] = [
         (
@@ -91,8 +93,8 @@ def operations_table(facts: ProductFacts) -> list[str]:
     ]
     for opcode, operation in PRODUCTS.items():
         equations = (
-            f"{p.result.name} = {_factor(p.streamed.name, p.streamed.columns == p.contraction)} "
-            f"{_factor(p.held.name, p.held.rows == p.contraction)}"
+            f"{p.result.name} = {_factor(p.streaming.name, p.streaming.columns == p.contraction)} "
+            f"{_factor(p.stationary.name, p.stationary.rows == p.contraction)}"
             for p in operation.products
         )
         written = (
@@ -110,33 +112,33 @@ def _factor(name: str, plain: bool) -> str:
 
 def value_lines(facts: ProductFacts) -> list[str]:
     """Return the value of a stored element as a formula, a line per format."""
-    chosen = {name: facts.config.numerics.tensor_class(name) for name in CLASS_NAMES}
+    classes = {name: facts.config.numerics.tensor_class(name) for name in CLASS_NAMES}
     lines: list[str] = []
-    for each in dict.fromkeys(one.format for one in chosen.values()):
+    for each in dict.fromkeys(one.format for one in classes.values()):
         lines += [f"- {each.name}: {_value(each)}"]
     return lines
 
 
-def _value(chosen: Format) -> str:
-    if chosen.planes:
+def _value(format: Format) -> str:
+    if format.planes:
         return (
             "c is a magnitude of m bits whose planes have its bits, the highest first, two each; "
             "c * 2^(s - 126 - m), s the exponent byte"
         )
-    if not chosen.exponent_bits:
-        shift = 127 + chosen.fraction_bits - 1
+    if not format.exponent_bits:
+        shift = 127 + format.fraction_bits - 1
         return f"c * 2^(s - {shift}), c the magnitude code, s the exponent byte"
-    digits, bias = chosen.fraction_bits, chosen.bias
+    digits, bias = format.fraction_bits, format.bias
     code = (
         f"v(c), f = c >> {digits}, t = c & {2**digits - 1}: (1 + t / {2**digits}) * "
         f"2^(f - {bias}), and t / {2**digits} * 2^{1 - bias} where f is 0;"
     )
-    if chosen.two_level:
+    if format.two_level:
         return (
             f"{code} v(c) * u * 2^T, u the E4M3 number whose code is the exponent byte, T the "
             "header's 16 bits in two's complement"
         )
-    return f"{code} v(c) * 2^(s - {127 + chosen.top_exponent}), s the exponent byte"
+    return f"{code} v(c) * 2^(s - {127 + format.top_exponent}), s the exponent byte"
 
 
 def exponent_lines(facts: ProductFacts) -> list[str]:
@@ -148,15 +150,15 @@ def exponent_lines(facts: ProductFacts) -> list[str]:
     for name in CLASS_NAMES:
         kinds.setdefault(_exponents(numerics.tensor_class(name), numerics.block), []).append(name)
     for text, names in kinds.items():
-        tensors = ", ".join(OPERAND_OF[name].name for name in names)
+        tensors = ", ".join(OPERAND_BY_CLASS[name].name for name in names)
         lines.append(f"- {tensors}: {text}")
     return lines
 
 
-def _exponents(chosen: TensorClass, block: int) -> str:
-    if not chosen.two_copies:
+def _exponents(storage: TensorClass, block: int) -> str:
+    if not storage.two_copies:
         return "the 8 bytes are those of the group's 8 blocks."
-    size = chosen.grouping.size
+    size = storage.grouping.size
     runs = max(1, 8 * block // size)
     return (
         f"{runs} runs of {block} bytes: byte {block} q + r is of row r, of the q-th vector of "
@@ -198,11 +200,11 @@ _RESULT = (
 def number_lines(facts: ProductFacts) -> list[str]:
     """Return the rounding rules of conversions and products, and the treatment of NaN and Inf."""
     numerics, floats = facts.config.numerics, facts.config.numerics.accumulator
-    chosen = {OPERAND_OF[name].name: numerics.tensor_class(name) for name in CLASS_NAMES}
+    classes = {OPERAND_BY_CLASS[name].name: numerics.tensor_class(name) for name in CLASS_NAMES}
     beyond = ", ".join(
-        f"in {OPERAND_OF[name].name} {_beyond(numerics, name)}" for name in CLASS_NAMES
+        f"in {OPERAND_BY_CLASS[name].name} {_beyond(numerics, name)}" for name in CLASS_NAMES
     )
-    rules = dict.fromkeys(_rule(one.rounding, numerics) for one in chosen.values())
+    rules = dict.fromkeys(_rule(one.rounding, numerics) for one in classes.values())
     texts = [
         _CONVERSION.format(special=_SPECIAL[numerics.special], beyond=beyond),
         _ROUNDING.format(rules="; ".join(rules)),

@@ -24,7 +24,7 @@ from diastole_sim.spec.registers import BY_NAME
 BASE = 0x92_3450_0000
 """First address of the memory. Most address bits are used, and the address is a multiple of any
 memory size that occurs."""
-MOST_COMMANDS = 20
+MAX_COMMANDS = 20
 """Number of commands for which the start of memory has space."""
 SEED, STEP = 0x5EED_1234, 3
 NEGATIVE_ZERO, SUBNORMAL = 0x8000_0000, 0x8000_4321
@@ -48,7 +48,7 @@ class Scene:
         self.sizes = {"m": side + 1, "n": side + 5, "k": min(2 * side + 3, longest)}
         if side + 5 > longest:
             self.sizes["n"] = longest
-        self.end = round_up(MOST_COMMANDS * COMMAND_BYTES, view.beat_bytes)
+        self.end = round_up(MAX_COMMANDS * COMMAND_BYTES, view.beat_bytes)
         self.contents: list[tuple[int, bytes]] = []
         self.stored: list[tuple[int, bytes]] = []
         self.results: list[tuple[int, Floats]] = []
@@ -106,13 +106,13 @@ class Scene:
 
     def _convert(self, tensor: Tensor, source: int, tag: int) -> None:
         view, name = self.view, tensor.tensor_class
-        asked = Conversion(name, tag=tag, step=STEP)
-        scale = self.scales.choose(asked)
-        scaled = replace(asked, scale=scale)
+        conversion = Conversion(name, tag=tag, step=STEP)
+        scale = self.scales.choose(conversion)
+        scaled = replace(conversion, scale=scale)
         converted = quantise(self.floats[tensor.name], scaled, view.numerics, seed=SEED)
         sizes = self._images(GoldenMemory(0)).sizes(name, converted.shape, converted.width)
         images = [self.allocate(size) for size in sizes]
-        self.fields[tensor.name] = scale_field(scale, converted.chosen.format)
+        self.fields[tensor.name] = scale_field(scale, converted.storage.format)
         rows, cols = converted.shape
         self.commands.append(
             Command.convert(
@@ -125,7 +125,7 @@ class Scene:
                 tag=tag,
                 step=STEP,
                 scale=self.fields[tensor.name],
-                planes=converted.chosen.format.plane_count,
+                planes=converted.storage.format.plane_count,
             )
         )
         self.tensors[tensor.name] = converted
@@ -153,18 +153,18 @@ class Scene:
 
     def operand_addresses(self, operation: Operation) -> dict[str, Any]:
         """Return the addresses of the images that an operation reads, by field."""
-        found: dict[str, Any] = {}
+        addresses: dict[str, Any] = {}
         for read in operation.reads:
             two = self.view.copies(read.operand.tensor_class) > 1
             if two or not read.second:
                 copy = read.copy if two else 0
-                found[read.field] = self.base + self.images[read.operand.name][copy]
-        return found
+                addresses[read.field] = self.base + self.images[read.operand.name][copy]
+        return addresses
 
     def planes(self, operation: Operation) -> dict[str, int]:
         """Return the numbers of planes of the operands, by class."""
         return {
-            tensor.tensor_class: self.tensors[tensor.name].chosen.format.plane_count
+            tensor.tensor_class: self.tensors[tensor.name].storage.format.plane_count
             for tensor in operation.operands
         }
 
@@ -174,7 +174,7 @@ class Scene:
         return 1 << (self.end - 1).bit_length()
 
     @cached_property
-    def given(self) -> bytes:
+    def inputs(self) -> bytes:
         """Memory before the run. Unspecified bytes are random, except in results. The padding of a
         result's rows begins as zeros, because the machine may leave the padding or write zeros."""
         before = bytearray(self.random.randbytes(self.size))
@@ -187,10 +187,10 @@ class Scene:
         return bytes(before)
 
     @cached_property
-    def wanted(self) -> bytes:
+    def expected(self) -> bytes:
         """Memory after the run."""
         memory = GoldenMemory(self.size)
-        memory.write(0, np.frombuffer(self.given, dtype=np.uint8))
+        memory.write(0, np.frombuffer(self.inputs, dtype=np.uint8))
         for at, values in self.results:
             memory.write(at, self.layout(values).pack(values))
         for at, content in self.stored:

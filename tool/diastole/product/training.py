@@ -82,13 +82,13 @@ class _Run:
 
     def losses(self) -> Floats:
         """Return the losses of all steps."""
-        step = self._step_by_chains if self.view.limits.has_vector else self._step_by_products
+        step = self._chain_step if self.view.limits.has_vector else self._product_step
         if self.view.limits.has_vector:
             self._load_tables()
         with np.errstate(over="ignore", invalid="ignore"):
             return np.array([np.float32(step(number)) for number in range(STEPS)])
 
-    def _step_by_products(self, step: int) -> float:
+    def _product_step(self, step: int) -> float:
         self._do(self._convert("W", step), self._product(Opcode.FORWARD, self.results["y"]))
         off = self._read(self.results["y"], self.targets) - self.targets
         self._write(self.floats["dY"], off)
@@ -102,13 +102,13 @@ class _Run:
         """Load the tables of the vector unit: two programs, a constant, and the streams of both
         programs."""
         block, tables = self.view.block, self.machine.tables
-        turns = range(1, block.bit_length())
+        amounts = range(1, block.bit_length())
         gradient = [
             Instruction(op=MicroOp.ADD, a=Source.S0, c=Source.S1, negate_c=1, d=0, o=0),
             Instruction(op=MicroOp.MAD, a=0, b=0, c=1, d=1, fresh=1, keep=1),
             *(
-                Instruction(op=MicroOp.ADD, a=1, c=1, d=1, turn_lanes=turn, when=When.LAST)
-                for turn in turns
+                Instruction(op=MicroOp.ADD, a=1, c=1, d=1, turn_lanes=amount, when=When.LAST)
+                for amount in amounts
             ),
             Instruction(op=MicroOp.MOV, a=1, o=1, when=When.LAST),
         ]
@@ -120,11 +120,11 @@ class _Run:
             ProgramPlace(first=len(gradient), length=1, streams=STREAMS),
         ]
         self.sums = self._take(4 * self.sizes["m"])
-        kept = self._place(self.targets)
+        targets = self._place(self.targets)
         pitch = self._layout(self.targets).pitch_bytes
         rows = {
             name: Descriptor(kind=Kind.F32, address=at, pitch=pitch)
-            for name, at in {"T": kept, **self.floats}.items()
+            for name, at in {"T": targets, **self.floats}.items()
         }
         product = Descriptor(kind=Kind.PRODUCT)
         sums = Descriptor(kind=Kind.ROW, address=self.sums)
@@ -137,7 +137,7 @@ class _Run:
             data = np.frombuffer(stream.encode(), np.uint8)
             tables.load(VectorTable.DESCRIPTORS, slot, data)
 
-    def _step_by_chains(self, step: int) -> float:
+    def _chain_step(self, step: int) -> float:
         gradient, update = self.programs
         self._do(
             self._convert("W", step),
@@ -171,9 +171,9 @@ class _Run:
         return layout.unpack(self.machine.memory.read(at, layout.total_bytes))
 
     def _images(self, name: str, values: Floats) -> list[int]:
-        view, chosen = self.view, self.view.tensor_class(_OPERANDS[name].tensor_class)
+        view, storage = self.view, self.view.tensor_class(_OPERANDS[name].tensor_class)
         sizes = {"block": view.block, "data_width": view.limits.data_width}
-        layouts = image_layouts(chosen, values.shape, **sizes)
+        layouts = image_layouts(storage, values.shape, **sizes)
         return [self._take(self._planes(name) * each.total_bytes) for each in layouts]
 
     def _planes(self, name: str) -> int:

@@ -18,14 +18,14 @@ from diastole_sim.spec.command_table import PRODUCTS
 
 @dataclass(frozen=True, kw_only=True)
 class Vectors:
-    """Data for benches. ``given``, ``wanted``: all bytes of memory from the base on, before and
+    """Data for benches. ``inputs``, ``expected``: all bytes of memory from the base on, before and
     after the run. ``writes``, ``reads``: offset and value of register words, in order. ``floats``:
     X, W and dY. ``scales``: scale fields of the conversions of X, W and dY. ``product``: Y.
     ``training``: training that the C host does after the product."""
 
     sizes: dict[str, int]
-    given: bytes
-    wanted: bytes
+    inputs: bytes
+    expected: bytes
     writes: tuple[tuple[int, int], ...]
     reads: tuple[tuple[int, int], ...]
     floats: dict[str, Floats]
@@ -58,8 +58,8 @@ def make_vectors(view: HostView, base: int = BASE) -> Vectors:
         chains.run_all()
     return Vectors(
         sizes=scene.sizes,
-        given=scene.given,
-        wanted=scene.wanted,
+        inputs=scene.inputs,
+        expected=scene.expected,
         writes=tuple(scene.writes()),
         reads=tuple(scene.reads()),
         floats=scene.floats,

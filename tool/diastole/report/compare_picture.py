@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from diastole.compare.costs import Cost
-from diastole.compare.summary import Compared
+from diastole.compare.summary import ComparedConfig
 from diastole.files import atomic
 
 Place = Callable[[Cost], float | None]
@@ -19,7 +19,7 @@ STYLES = ("--", ":", "-.", "-")
 """Line styles of the float32 references."""
 
 
-def write_comparison(compared: Sequence[Compared], path: Path, title: str) -> None:
+def write_comparison(compared: Sequence[ComparedConfig], path: Path, title: str) -> None:
     """Draw the mean held-out loss of every configuration, as .png or .svg. Needs matplotlib.
 
     Bars are standard errors of the difference from float32 with the same recipe. The bars exclude
@@ -44,10 +44,10 @@ def write_comparison(compared: Sequence[Compared], path: Path, title: str) -> No
                 name, (x, loss.mean), xytext=(5, 4), textcoords="offset points", fontsize=8
             )
         for reference, style in zip(references.values(), cycle(STYLES), strict=False):
-            known = None if reference is None else reference.of("loss")
-            if known is not None and reference is not None:
+            spread = None if reference is None else reference.of("loss")
+            if spread is not None and reference is not None:
                 name = reference.name.replace("$", r"\$")
-                axes.axhline(known.mean, color="black", linestyle=style, linewidth=1, label=name)
+                axes.axhline(spread.mean, color="black", linestyle=style, linewidth=1, label=name)
                 axes.legend(fontsize=8)
         axes.set_xlabel(label)
         axes.set_ylabel("held-out loss, mean of the seeds")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from diastole.compare.summary import Compared, Ruling, Spread
+from diastole.compare.summary import ComparedConfig, Ruling, Spread
 from diastole.layers.cell_areas import areas
 from diastole.report.format_table import align
 
@@ -14,10 +14,10 @@ HEADING = (
 TOO_WIDE = 1e6
 
 
-def comparison_lines(compared: Sequence[Compared]) -> list[str]:
+def comparison_lines(compared: Sequence[ComparedConfig]) -> list[str]:
     """Return a line for every configuration. The line of a float32 reference stands before the
     first configuration with the reference."""
-    shown: list[Compared] = []
+    shown: list[ComparedConfig] = []
     for each in compared:
         reference = each.reference
         if reference is not None and not any(one is reference for one in shown):
@@ -26,7 +26,7 @@ def comparison_lines(compared: Sequence[Compared]) -> list[str]:
     return align([HEADING, *map(_row, shown)], left=1)
 
 
-def _row(each: Compared) -> list[str]:
+def _row(each: ComparedConfig) -> list[str]:
     cost = each.cost
     price = ["-"] * 5
     if cost is not None:
@@ -47,19 +47,19 @@ def _row(each: Compared) -> list[str]:
     ]
 
 
-def _mean(found: Spread | None, form: str, unit: int) -> list[str]:
-    if found is None:
+def _mean(values: Spread | None, form: str, unit: int) -> list[str]:
+    if values is None:
         return ["-", "-"]
-    deviation = None if found.deviation is None else unit * found.deviation
-    return [_number(unit * found.mean, form), _number(deviation, form)]
+    deviation = None if values.deviation is None else unit * values.deviation
+    return [_number(unit * values.mean, form), _number(deviation, form)]
 
 
-def _over(each: Compared, value: str, form: str, plain: str, unit: int) -> list[str]:
-    found = each.over_float32(value)
-    if found is None:
+def _over(each: ComparedConfig, value: str, form: str, plain: str, unit: int) -> list[str]:
+    spread = each.over_float32(value)
+    if spread is None:
         return ["-", "-"]
-    error = None if found.error is None else unit * found.error
-    return [_number(unit * found.mean, form), _number(error, plain)]
+    error = None if spread.error is None else unit * spread.error
+    return [_number(unit * spread.mean, form), _number(error, plain)]
 
 
 def _number(value: float | None, form: str) -> str:
@@ -91,15 +91,15 @@ def verdict_lines(verdict: Ruling | None) -> list[str]:
     if verdict is None:
         return ["no verdict: it takes two configurations, and two seeds of each that end in a loss"]
     lines: list[str] = []
-    for names, said in (
+    for names, heading in (
         (verdict.better, f"of a smaller loss than {verdict.plain}, 19 times in 20"),
         (verdict.as_good, f"not to be told from {verdict.plain} with these seeds"),
         (verdict.worse, f"of a larger loss than {verdict.plain}, 19 times in 20"),
     ):
         if names:
-            lines.append(f"{said}: {', '.join(names)}")
+            lines.append(f"{heading}: {', '.join(names)}")
     if verdict.wins:
-        said = "the plain configuration wins: at no more area x passes none is better than"
-        return [*lines, f"{said} {verdict.plain}, and none as good at less"]
+        heading = "the plain configuration wins: at no more area x passes none is better than"
+        return [*lines, f"{heading} {verdict.plain}, and none as good at less"]
     names = ", ".join(verdict.dominating)
     return [*lines, f"better at no more area x passes, or not to be told from it at less: {names}"]

@@ -13,7 +13,7 @@ OF_BUS = (CONVERTER, "reading", "loading", "writing")
 HEADING = ("layer", "product", "M", "K", "N", "times", "cycles")
 MOVED = ("MB read", "written")
 PACE = ("ms", "GB/s", "TOPS")
-ADDS_UP = "used: cycles of the multipliers; with the others, in percent, they add up to 100"
+ADDS_UP = "used: share of the cycles in which the multipliers work; all shares add up to 100 %"
 PASSES = "passes: pairs of planes that are multiplied, of"
 
 
@@ -74,13 +74,13 @@ def _passes(passes: float | None) -> str:
     return "" if passes is None else f"{passes:.3g}"
 
 
-def _legend(shares: Mapping[str, float], chosen: Mapping[str, int | None]) -> list[str]:
+def _legend(shares: Mapping[str, float], widths: Mapping[str, int | None]) -> list[str]:
     """Return the meaning of the columns, and of the names in the columns."""
     lines = [ADDS_UP]
     lines += [f"{name}: {MEANINGS[name]}" for name in shares if name != MULTIPLIERS]
-    if chosen:
-        said = ", ".join(f"{name} in {bits} bits" for name, bits in chosen.items())
-        lines.append(f"{PASSES} {said}")
+    if widths:
+        texts = ", ".join(f"{name} in {bits} bits" for name, bits in widths.items())
+        lines.append(f"{PASSES} {texts}")
     return lines
 
 
@@ -119,7 +119,8 @@ def cure(config: Config, bound: str) -> str:
     cures = {
         LATENCY: "larger products, or a memory that answers sooner, wait less",
         "draining": "a longer contraction hides it",
-        CONVERTER: "conversions beside products (Device.convert(..., beside=True)) hide in them",
+        CONVERTER: "conversions beside products (Device.convert(..., beside=True)) hide behind the "
+        "products",
         "start": hidden,
         "end": hidden,
     }
@@ -138,8 +139,10 @@ def advice(
     bound: str = total["bound"]
     if bound == MULTIPLIERS:
         return ""
-    said = f"{total['shares'][bound]:.0%} of the cycles go to {bound}"
+    problem = f"{total['shares'][bound]:.0%} of the cycles go to {bound}"
     if bound in OF_BUS and (better := wider()) is not None:
         width = 2 * config.bus.data_width
-        return f"{said}; with bus.data_width = {width}: {better['utilisation']:.1%} used in all"
-    return f"{said}; {cure(config, bound)}"
+        used, cycles = better["utilisation"], better["cycles"]
+        found = f"{used:.1%} used in all" if used else f"{cycles:,} cycles"
+        return f"{problem}; with bus.data_width = {width}: {found}"
+    return f"{problem}; {cure(config, bound)}"

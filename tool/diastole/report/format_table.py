@@ -26,7 +26,7 @@ class Combination:
 
 COMBINATIONS = (
     Combination("any but nvfp4", "any but nvfp4", "any but nvfp4", "mixed as you like"),
-    Combination("nvfp4", "nvfp4", "nvfp4", "all three or none: its scales are no powers of two"),
+    Combination("nvfp4", "nvfp4", "nvfp4", "all three or none: the scales are not powers of two"),
     Combination("any", "any", "squares, tensor", "both gradients in one pass over dY"),
     Combination("any", "any", "vectors", "dX, then dW: each reads its own copy of dY"),
     Combination(
@@ -43,22 +43,22 @@ def record(name: str, block: int) -> dict[str, Any]:
     scale of 1. ``ulp``: unit in the last place at 1. ``depth``: D. ``window``: window of products
     of the format with itself, exact if equal to ``exact_window``.
     """
-    chosen = parse_format(name)
+    format = parse_format(name)
     bits, both = bits_per_element(name, block)
-    largest, smallest = element_range(chosen)
+    largest, smallest = element_range(format)
     measured = areas()["formats"].get(name, {})
     return {
         "name": name,
-        "groups": {each: str(chosen.default_grouping(block, each)) for each in CLASS_NAMES},
-        "element_bits": chosen.element_bits,
+        "groups": {each: str(format.default_grouping(block, each)) for each in CLASS_NAMES},
+        "element_bits": format.element_bits,
         "bits": bits,
         "bits_both": both,
         "largest": largest,
         "smallest": smallest,
-        "ulp": 2.0 ** (1 - chosen.precision),
-        "depth": chosen.depth,
-        "window": default_product_bits(chosen, chosen),
-        "exact_window": exact_product_bits(chosen, chosen),
+        "ulp": 2.0 ** (1 - format.precision),
+        "depth": format.depth,
+        "window": default_product_bits(format, format),
+        "exact_window": exact_product_bits(format, format),
         "cell": measured.get("label"),
         "area_per_mac_nand2": measured.get("area_per_mac_nand2"),
     }
@@ -91,10 +91,10 @@ def legend(block: int) -> list[str]:
     """Return the meaning of the columns of :func:`table`."""
     command = areas()["command"]
     return [
-        f"groups: that share a scale, by default, with array.block = {block}",
-        "bits: of an element and its share of the scales; both: in both copies, if groups are 1xN",
-        "largest, smallest: positive elements at scale 1; ulp: at 1; D: binades below the top one",
-        "window: bits of a product in the cell (cell.window), by default and exactly",
+        f"groups: elements that share a scale, by default, with array.block = {block}",
+        "bits: of an element and a share of the scales; both: in both copies, if groups are 1xN",
+        "largest, smallest: positive elements at scale 1; ulp: at 1; D: binades below the largest",
+        "window: bits of a product in the cell (cell.window), by default and for exact products",
         f"NAND2/MAC: area of a cell, by {command}"
         if command
         else "NAND2/MAC: area of a cell; not measured here",

@@ -73,4 +73,4 @@ def themed(picture: str) -> str:
     )
     style = f"<style>@media (prefers-color-scheme:dark){{{rules}}}</style>\n"
     body, end, rest = picture.rpartition("</svg>")
-    return _NAME.sub(lambda found: LIGHT[found[1]], body) + style + end + rest
+    return _NAME.sub(lambda match: LIGHT[match[1]], body) + style + end + rest

@@ -11,7 +11,7 @@ from diastole.layers.layer_costs import LayerCost
 from diastole.report.estimate_table import significant
 from diastole.report.sweep_table import plain_ticks
 
-MOST_LABELS, SLOWEST, MOST_NAMES = 12, 4, 3
+MAX_LABELS, SLOWEST, MAX_NAMES = 12, 4, 3
 """Limits of the labels in a picture: number of labels, number of slowest products that are labelled
 first, and names in a label. The remaining labels go to the products with the most cycles."""
 ABOVE = 0.4
@@ -41,9 +41,9 @@ class _Limits:
 
     @classmethod
     def of(cls, cost: LayerCost, clock_mhz: float | None) -> "_Limits":
-        found = cost.found
+        estimate = cost.estimate
         multipliers = cost.product.multipliers if cost.product is not None else 0
-        bus, peak = found.beat_bytes * cost.ports, 2 * multipliers
+        bus, peak = estimate.beat_bytes * cost.ports, 2 * multipliers
         if clock_mhz is None:
             return cls(bus=bus, peak=peak, moved="B/cycle", done="operations per cycle")
         return cls(bus=bus * clock_mhz / 1e3, peak=peak * clock_mhz / 1e6, moved="GB/s",
@@ -64,8 +64,8 @@ class _Label:
     @property
     def text(self) -> str:
         names = list(dict.fromkeys(self.names))
-        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        return ", ".join(names[:MOST_NAMES]) + more
+        more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+        return ", ".join(names[:MAX_NAMES]) + more
 
 
 def write_roofline(
@@ -103,10 +103,10 @@ def write_roofline(
     axes.legend(fontsize=8, loc="lower right")
     figure.draw_without_rendering()  # computes the positions on the page
     _roof(axes, limits)
-    for label, offset, turned in _spread(_labels(axes, shown, places, limits.peak), limits.peak):
+    for label, offset, angle in _spread(_labels(axes, shown, places, limits.peak), limits.peak):
         axes.annotate(
             label.text, label.place, xytext=offset, textcoords="offset points", fontsize=7,
-            color=colours[label.phase], parse_math=False, rotation=turned, rotation_mode="anchor",
+            color=colours[label.phase], parse_math=False, rotation=angle, rotation_mode="anchor",
             arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "grey"},
         )  # fmt: skip
     kind = path.suffix[1:].lower()
@@ -115,11 +115,11 @@ def write_roofline(
 
 def _place(cost: LayerCost, limits: _Limits) -> tuple[float, float]:
     """Return operations per byte, and operations per time in the unit of the picture."""
-    found = cost.product
-    assert found is not None
-    operations = 2 * found.multiplications
-    rate = operations / found.cycles / (2 * found.multipliers) * limits.peak
-    return operations / (found.read_bytes + found.write_bytes), rate
+    product = cost.product
+    assert product is not None
+    operations = 2 * product.multiplications
+    rate = operations / product.cycles / (2 * product.multipliers) * limits.peak
+    return operations / (product.read_bytes + product.write_bytes), rate
 
 
 def _roof(axes: Any, limits: _Limits) -> None:
@@ -152,7 +152,7 @@ def _labels(
 ) -> list[_Label]:
     """Return labels for the slowest products and for the products with the most cycles, from left
     to right."""
-    found: list[_Label] = []
+    labels: list[_Label] = []
     scale = 72 / axes.figure.dpi
     roof = float(axes.transData.transform((1, peak))[1]) * scale
     numbers = range(len(costs))
@@ -163,16 +163,16 @@ def _labels(
         cost = costs[number]
         near = [
             label
-            for label in found
+            for label in labels
             if label.phase == cost.what and hypot(x - label.on_page[0], y - label.on_page[1]) < NEAR
         ]
-        if not near and len(found) == MOST_LABELS:
+        if not near and len(labels) == MAX_LABELS:
             continue
         if not near:
             near = [_Label(cost.what, places[number], (x, y), roof - y)]
-            found += near
+            labels += near
         near[0].names.append(cost.name)
-    return sorted(found, key=lambda label: label.on_page)
+    return sorted(labels, key=lambda label: label.on_page)
 
 
 def _spread(
@@ -181,7 +181,7 @@ def _spread(
     """Yield a free place for every label, as an offset in points and an angle. Labels of products
     near the roof are placed above the roof, remaining labels below the point."""
     free = 0.0  # next place above the roof
-    taken: list[tuple[float, float, float]] = []  # left, right, and height on the page
+    occupied: list[tuple[float, float, float]] = []  # left, right, and height on the page
     for label in labels:
         x, y = label.on_page
         if label.place[1] > peak / 2:
@@ -192,8 +192,8 @@ def _spread(
         left, right, below = x + 6, x + 6 + LETTER * len(label.text), LINE
         while any(
             left < other_right and other_left < right and abs(y - below - at) < LINE
-            for other_left, other_right, at in taken
+            for other_left, other_right, at in occupied
         ):
             below += LINE
-        taken.append((left, right, y - below))
+        occupied.append((left, right, y - below))
         yield label, (6, -below), 0

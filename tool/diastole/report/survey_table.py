@@ -29,7 +29,7 @@ def tensor_table(name: str, shape: tuple[int, int], surveys: Sequence[Survey]) -
         [
             each.format,
             each.grouping,
-            shown_decibels(each),
+            decibels_text(each),
             f"{each.saturated:.3%}",
             f"{each.underflowed:.3%}",
             _both(each.spread),
@@ -41,7 +41,7 @@ def tensor_table(name: str, shape: tuple[int, int], surveys: Sequence[Survey]) -
     return [f"{name} ({shape[0]} x {shape[1]})", *align([[*heading, "columns"], *rows])]
 
 
-def shown_decibels(each: Survey | ResultQuality) -> str:
+def decibels_text(each: Survey | ResultQuality) -> str:
     """Return the signal to noise as text: ``exact`` without noise, ``-`` if no element was
     counted."""
     if each.snr_db is None:
@@ -113,7 +113,7 @@ def write_picture(surveys: Surveys, path: Path, title: str) -> None:
         atomic.replace(path, lambda file: figure.savefig(file, dpi=120, format=kind))
 
 
-def _draw_map(axes: Any, values: list[list[float | None]], shown: str) -> None:
+def _draw_map(axes: Any, values: list[list[float | None]], template: str) -> None:
     numbers = [[float("nan") if value is None else value for value in row] for row in values]
     axes.imshow(numbers, aspect="auto", cmap="Blues")
     present = [value for row in values for value in row if value is not None]
@@ -122,7 +122,7 @@ def _draw_map(axes: Any, values: list[list[float | None]], shown: str) -> None:
         for x, value in enumerate(row):
             if value is not None:
                 colour = "white" if value > middle else "black"
-                text = shown.format(value)
+                text = template.format(value)
                 axes.text(x, y, text, ha="center", va="center", fontsize=7, color=colour)
 
 

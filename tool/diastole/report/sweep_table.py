@@ -13,14 +13,14 @@ UNITS = {"cells_nand2": "k NAND2", "multipliers": "MACs"}
 AXES = {"cells_nand2": "area of all cells, k NAND2", "multipliers": "multipliers"}
 FRONT = {
     "cells_nand2": "pareto: no other machine takes fewer cycles in cells of as small an area",
-    "multipliers": "pareto: no other machine takes fewer cycles with as few multipliers, "
-    "for no cells like these were measured",
+    "multipliers": "pareto: no other machine takes fewer cycles with as few multipliers; the area "
+    "of these cells was not measured",
 }
 REST = (
-    "that area is of the array's cells alone, without converter, queues, vector unit and bus: "
-    "diastole synth --target sg13g2 counts all but clocked memories"
+    "the area counts the cells of the array alone, without converter, queues, vector unit "
+    "and bus: diastole synth --target sg13g2 counts all but clocked memories"
 )
-MOST_NAMES = 14
+MAX_NAMES = 14
 """Number of points in a picture that have names."""
 
 
@@ -88,7 +88,7 @@ def write_front(
     best = [_place(front, each, clock_mhz) for each in front.machines]
     xs, ys = zip(*best, strict=True)
     axes.plot(xs, ys, "o-", drawstyle="steps-post", color="tab:blue", label="no other is better")
-    every = max(1, -(-len(best) // MOST_NAMES))
+    every = max(1, -(-len(best) // MAX_NAMES))
     for each, point in list(zip(front.machines, best, strict=True))[::every]:
         name = ", ".join(text.split(".")[-1] for text in each.overrides).replace("$", r"\$")
         axes.annotate(name, point, xytext=(5, 5), textcoords="offset points", fontsize=7)

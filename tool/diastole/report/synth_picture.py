@@ -17,7 +17,7 @@ UPRIGHT = (0.009, 16)
 """Smallest share, and most letters, of a bar with an upright name."""
 
 
-def write_synthesis(found: Synthesis, path: Path, title: str) -> None:
+def write_synthesis(synthesis: Synthesis, path: Path, title: str) -> None:
     """Draw a row of bars for every level of the tree, by the target's main resource, as .png or
     .svg. Needs matplotlib."""
     import matplotlib  # slow to import; without pyplot no window opens
@@ -25,8 +25,8 @@ def write_synthesis(found: Synthesis, path: Path, title: str) -> None:
 
     plots: Any = matplotlib  # the types of matplotlib are incomplete
 
-    main = found.request.target.main
-    bars = list(_bars(found.tree, found.tree, main, 0, 0.0))
+    main = synthesis.request.target.main
+    bars = list(_bars(synthesis.tree, synthesis.tree, main, 0, 0.0))
     deepest = max(depth for depth, *_ in bars)
     figure: Any = Figure(figsize=(14, 0.95 * deepest + 2), layout="constrained")
     axes = figure.subplots()
@@ -36,18 +36,18 @@ def write_synthesis(found: Synthesis, path: Path, title: str) -> None:
         colour = colours[names.index(part.name) % len(colours)]
         axes.barh(-depth, width, left=left, height=0.94, color=(*colour, 0.6), edgecolor="white")
         times = f" x{part.instances}" if part.instances > 1 else ""
-        turned = _turned(part.name + times, width)
-        if turned is not None:
+        angle = _rotated(part.name + times, width)
+        if angle is not None:
             axes.text(
                 *(left + width / 2, -depth, part.name + times),
                 ha="center",
                 va="center",
                 fontsize=7,
-                rotation=turned,
+                rotation=angle,
             )
     axes.set_yticks([])
     axes.set_xlim(0, 1)
-    axes.set_xlabel(f"share of {found.tree.total.get(main, 0):,.0f} {HEADINGS[main]}")
+    axes.set_xlabel(f"share of {synthesis.tree.total.get(main, 0):,.0f} {HEADINGS[main]}")
     axes.set_title(title, fontsize=10, parse_math=False)
     kind = path.suffix[1:].lower()
     options: dict[str, Any] = {"metadata": {"Date": None}} if kind == "svg" else {}
@@ -55,12 +55,12 @@ def write_synthesis(found: Synthesis, path: Path, title: str) -> None:
         atomic.replace(path, lambda file: figure.savefig(file, dpi=120, format=kind, **options))
 
 
-def _turned(name: str, width: float) -> int | None:
+def _rotated(name: str, width: float) -> int | None:
     """Return the rotation of a name in a bar, in degrees; None if the name does not fit."""
     if len(name) * LETTER <= width:
         return 0
-    least, most = UPRIGHT
-    return 90 if width >= least and len(name) <= most else None
+    min_width, max_letters = UPRIGHT
+    return 90 if width >= min_width and len(name) <= max_letters else None
 
 
 def _bars(

@@ -37,7 +37,7 @@ HEADINGS = {
 SCARCE = (DSPS, BLOCK_RAMS)
 """Scarce resources. A component with :data:`FEW` times the least share of a scarce resource is
 always listed."""
-MOST_DELAYS = 10
+MAX_DELAYS = 10
 """Number of components with a listed longest path."""
 WIDTH = 100
 """Number of columns of a list of memories."""
@@ -45,10 +45,10 @@ FEW = 5
 """Factor on the least listed share, for scarce resources."""
 
 
-def synth_lines(found: Synthesis, least: float) -> list[str]:
+def synth_lines(synthesis: Synthesis, least: float) -> list[str]:
     """Return the table of components that take at least the share ``least`` of the machine, with
     notes."""
-    target, whole = found.request.target, found.tree.total
+    target, whole = synthesis.request.target, synthesis.tree.total
     shown = [each for each in target.resources if each != LATCHES or whole.get(LATCHES)]
     heading = ["component", "times", *(HEADINGS[each] for each in shown), "share"]
     rows = [
@@ -58,9 +58,15 @@ def synth_lines(found: Synthesis, least: float) -> list[str]:
             *(f"{part.total.get(each, 0):,.0f}" for each in shown),
             f"{share(part.total, whole, target.main):.1%}",
         ]
-        for depth, part in what_matters(found.tree, least, target.main)
+        for depth, part in what_matters(synthesis.tree, least, target.main)
     ]
-    below = (_legend(found), _memories(found), _device(found), _routed(found), _delayed(found))
+    below = (
+        _legend(synthesis),
+        _memories(synthesis),
+        _device(synthesis),
+        _routed(synthesis),
+        _delayed(synthesis),
+    )
     return [*align([heading, *rows]), "", *(line for lines in below for line in lines)]
 
 
@@ -86,35 +92,37 @@ def share(part: Mapping[str, float], whole: Mapping[str, float], resource: str) 
     return part.get(resource, 0) / whole[resource] if whole.get(resource) else 0.0
 
 
-def _legend(found: Synthesis) -> list[str]:
-    target = found.request.target
-    tools = ", ".join(f"{name} {version}" for name, version in found.versions.items())
-    how = "flat: a cell counts where the signal is that it is named after" if found.flat else (
-        "by component: each is mapped once, times: how many there are"
+def _legend(synthesis: Synthesis) -> list[str]:
+    target = synthesis.request.target
+    tools = ", ".join(f"{name} {version}" for name, version in synthesis.versions.items())
+    how = (
+        "flat: a cell counts for the component of the signal that gives the cell a name"
+    ) if synthesis.flat else (
+        "by component: each component is mapped once; times: number of copies"
     )  # fmt: skip
     lines = [f"{target.title}, {tools}; {how}"]
     if isinstance(target, Fpga):
-        said = "sites: places of a LUT that LUTs, carry chains and LUT RAM take"
-        lines.append(f"{said}; a block RAM has {target.block_ram}")
+        text = "sites: places of a LUT that LUTs, carry chains and LUT RAM take"
+        lines.append(f"{text}; a block RAM has {target.block_ram}")
     else:
-        said = "NAND2: area over that of the smallest NAND2"
-        lines.append(f"{said}, of all but the memories with a clocked read")
-    if found.per_mac is not None:
-        unit = f"{HEADINGS[target.main]} per MAC, {found.design.macs:,} MACs"
-        lines.append(f"{found.per_mac:,.0f} {unit}")
+        text = "NAND2: area over that of the smallest NAND2"
+        lines.append(f"{text}, of all but the memories with a clocked read")
+    if synthesis.per_mac is not None:
+        unit = f"{HEADINGS[target.main]} per MAC, {synthesis.design.macs:,} MACs"
+        lines.append(f"{synthesis.per_mac:,.0f} {unit}")
     return lines
 
 
-def _memories(found: Synthesis) -> list[str]:
+def _memories(synthesis: Synthesis) -> list[str]:
     """Return lines on the two kinds of memories, with shapes."""
-    within, clocked = found.design.within_cycle, found.design.clocked
-    main = found.request.target.main
-    counted = isinstance(found.request.target, Fpga)
+    within, clocked = synthesis.design.within_cycle, synthesis.design.clocked
+    main = synthesis.request.target.main
+    counted = isinstance(synthesis.request.target, Fpga)
     lines: list[str] = []
     if within.count:
-        built = " and ".join(f"{n:,} {HEADINGS[name]}" for name, n in found.built_of.items())
-        if not found.flat:
-            built += f", {found.within_cycle.get(main, 0):,.0f} {HEADINGS[main]}"
+        built = " and ".join(f"{n:,} {HEADINGS[name]}" for name, n in synthesis.built_of.items())
+        if not synthesis.flat:
+            built += f", {synthesis.within_cycle.get(main, 0):,.0f} {HEADINGS[main]}"
         lines.append(f"memories read within the cycle, counted: {_size(within)}, built of {built}")
         lines += _shapes(within)
     if clocked.count:
@@ -143,35 +151,37 @@ def _shapes(memories: Memories) -> list[str]:
     return [line.replace(gap, " ") for line in lines]
 
 
-def _device(found: Synthesis) -> list[str]:
+def _device(synthesis: Synthesis) -> list[str]:
     """Return the use of the device's resources, and the resources that do not suffice."""
-    if not found.holds:
+    if not synthesis.holds:
         return []
-    total = found.tree.total
-    missing = [HEADINGS[name] for name, there in found.holds.items() if total.get(name, 0) > there]
-    said = [f"{found.request.device_name}: {usage(total, found.holds)}"]
-    return said + ([f"does not fit: too few {', '.join(missing)}"] if missing else [])
+    total = synthesis.tree.total
+    missing = [
+        HEADINGS[name] for name, there in synthesis.holds.items() if total.get(name, 0) > there
+    ]
+    lines = [f"{synthesis.request.device_name}: {usage(total, synthesis.holds)}"]
+    return lines + ([f"does not fit: too few {', '.join(missing)}"] if missing else [])
 
 
-def usage(total: Mapping[str, float], holds: Mapping[str, int]) -> str:
+def usage(total: Mapping[str, float], capacity: Mapping[str, int]) -> str:
     """Return the used amounts of all resources of which the device has any."""
     parts: list[str] = []
-    for name, there in holds.items():
+    for name, there in capacity.items():
         used = total.get(name, 0)
         if there:
             parts.append(f"{HEADINGS[name]} {used:,.0f} of {there:,} ({used / there:.0%})")
     return ", ".join(parts)
 
 
-def _routed(found: Synthesis) -> list[str]:
-    if found.routed is None:
+def _routed(synthesis: Synthesis) -> list[str]:
+    if synthesis.routed is None:
         return []
-    routed = found.routed
+    routed = synthesis.routed
     used = ", ".join(f"{name} {used:,}" for name, (used, _) in routed.utilisation.items())
     return [
         f"placed and routed with seed {routed.seed}: {used}",
         "ports are on chains of registers, of the harness, with 4 pins",
-        f"{routed.fmax_mhz:.2f} MHz, asked for {routed.asked_mhz:g} MHz{_others(routed)}",
+        f"{routed.fmax_mhz:.2f} MHz, asked for {routed.requested_mhz:g} MHz{_others(routed)}",
         *([] if routed.path is None else path_lines(routed.path)),
     ]
 
@@ -182,18 +192,18 @@ def _others(routed: Routed) -> str:
     return f"; other seeds {', '.join(others)}" if others else ""
 
 
-def _delayed(found: Synthesis) -> list[str]:
-    delays = found.delays
+def _delayed(synthesis: Synthesis) -> list[str]:
+    delays = synthesis.delays
     if delays is None:
         return []
     rows = [["component", "ns", "from", "to"]]
     rows += [
         [each.component, f"{each.ns:.2f}", str(each.begin), str(each.end)]
-        for each in delays.components[:MOST_DELAYS]
+        for each in delays.components[:MAX_DELAYS]
     ]
     how = "by the library's delays, without wires, of clocked memories nothing"
     return [
-        f"{delays.mhz:.1f} MHz, cells sized for {delays.asked_mhz:g} MHz: {how}",
+        f"{delays.mhz:.1f} MHz, cells sized for {delays.requested_mhz:g} MHz: {how}",
         *path_lines(delays.path),
         "longest path into each component's registers:",
         *align(rows),

@@ -7,7 +7,7 @@ from typing import Any
 
 from diastole.layers.cell_areas import areas, cell_area
 from diastole.report.format_table import align
-from diastole.report.survey_table import shown_decibels
+from diastole.report.survey_table import decibels_text
 from diastole.trials.mixtures import Settings
 from diastole.trials.trial import Trial
 from diastole_sim.codes.quality import ResultQuality, Worst
@@ -53,8 +53,8 @@ class Verdict:
     def smallest_cell(self) -> Trial | None:
         """Trial of least cell area among the trials that reach ``least_db``, as far as areas are
         known."""
-        known = [(area, trial) for trial in self.enough if (area := _area(trial)) is not None]
-        return min(known, key=lambda each: each[0])[1] if known else None
+        measured = [(area, trial) for trial in self.enough if (area := _area(trial)) is not None]
+        return min(measured, key=lambda each: each[0])[1] if measured else None
 
     @property
     def nearest(self) -> Trial | None:
@@ -81,7 +81,7 @@ def _area(trial: Trial) -> float | None:
 
 
 def _least(trial: Trial) -> float:
-    return float("inf") if trial.lost is None else trial.lost.place.snr_db
+    return float("inf") if trial.worst is None else trial.worst.place.snr_db
 
 
 # Texts for readers.
@@ -100,7 +100,7 @@ def products_table(trials: Sequence[Trial]) -> list[str]:
 
 
 def _three(quality: ResultQuality) -> list[str]:
-    return [shown_decibels(quality), *(_worst(quality.counted, each) for each in _places(quality))]
+    return [decibels_text(quality), *(_worst(quality.counted, each) for each in _places(quality))]
 
 
 def _places(quality: ResultQuality) -> tuple[Worst | None, Worst | None]:
@@ -117,7 +117,7 @@ def _worst_of_all(trial: Trial) -> str:
     """Return the signal to noise of the worst row or column of all products, or ``exact``. Return
     ``-`` if a product has no element to judge and no product has an error."""
     counted = min(each.counted for each in trial.products.values())
-    return _worst(counted, trial.lost and trial.lost.place)
+    return _worst(counted, trial.worst and trial.worst.place)
 
 
 def ranking_table(verdict: Verdict) -> list[str]:
@@ -136,8 +136,8 @@ def ranking_table(verdict: Verdict) -> list[str]:
         ]
         for trial in verdict.ranked
     ]
-    asked = [] if least_db is None else [f"{least_db:g} dB"]
-    return align([[*heading, *asked], *rows], left=1)
+    limit = [] if least_db is None else [f"{least_db:g} dB"]
+    return align([[*heading, *limit], *rows], left=1)
 
 
 def ranking_legend() -> list[str]:
@@ -156,19 +156,19 @@ def conclusion(verdict: Verdict, settings: Settings) -> list[str]:
     a next command. Without a figure, return advice on finding out the worth of a format."""
     if verdict.least_db is None:
         return list(NO_FIGURE)
-    asked = f"{verdict.least_db:g} dB in the worst row and column of every product"
+    limit = f"{verdict.least_db:g} dB in the worst row and column of every product"
     best = verdict.nearest
     if best is not None:
         least = f"{_worst_of_all(best)} dB in {_where(best)}"
-        lines = [f"none has {asked};", f"  nearest: {best.mixture.name}, {least}"]
+        lines = [f"no mixture has {limit};", f"  nearest: {best.mixture.name}, {least}"]
     else:
         best, cell = verdict.enough[0], verdict.smallest_cell
-        lines = [f"{asked}:", f"  fewest bits: {_cost(best)}"]
+        lines = [f"{limit}:", f"  fewest bits: {_cost(best)}"]
         if cell is not None and cell is not best:
             lines.append(f"  smallest cell: {_cost(cell)}")
     keys = settings.overrides(best.mixture.formats)
-    said = " ".join(f"--set {shlex.quote(key)}" for key in keys)
-    return [*lines, f"  next: diastole init my.toml; diastole check my.toml {said}"]
+    options = " ".join(f"--set {shlex.quote(key)}" for key in keys)
+    return [*lines, f"  next: diastole init my.toml; diastole check my.toml {options}"]
 
 
 def _cost(trial: Trial) -> str:
@@ -178,7 +178,7 @@ def _cost(trial: Trial) -> str:
 
 
 def _where(trial: Trial) -> str:
-    lost = trial.lost
+    lost = trial.worst
     return "-" if lost is None else f"{lost.axis} {lost.place.index} of {lost.product}"
 
 
@@ -191,14 +191,14 @@ def records(verdict: Verdict) -> list[dict[str, Any]]:
 
 
 def _record(trial: Trial, least_db: float | None) -> dict[str, Any]:
-    numerics, lost = trial.mixture.numerics, trial.lost
+    numerics, lost = trial.mixture.numerics, trial.worst
     classes = {name: numerics.tensor_class(name) for name in CLASS_NAMES}
     return {
         "name": trial.mixture.name,
-        "formats": {name: chosen.format.name for name, chosen in classes.items()},
-        "groups": {name: str(chosen.grouping) for name, chosen in classes.items()},
-        "rounding": {name: chosen.rounding for name, chosen in classes.items()},
-        "scale": {name: chosen.scale for name, chosen in classes.items()},
+        "formats": {name: storage.format.name for name, storage in classes.items()},
+        "groups": {name: str(storage.grouping) for name, storage in classes.items()},
+        "rounding": {name: storage.rounding for name, storage in classes.items()},
+        "scale": {name: storage.scale for name, storage in classes.items()},
         "products": {name: _quality(each) for name, each in trial.products.items()},
         "bits": trial.bits,
         "bits_both": trial.bits_both,

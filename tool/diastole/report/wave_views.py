@@ -32,18 +32,18 @@ def _grouped(ports: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[Map
     """Yield the ports by group. Ports without a group come first."""
     yield "", [port for port in ports if not port["name"].startswith(tuple(GROUPS))]
     for prefix, name in GROUPS.items():
-        found = [port for port in ports if port["name"].startswith(prefix)]
-        if found:
-            yield name, found
+        group = [port for port in ports if port["name"].startswith(prefix)]
+        if group:
+            yield name, group
 
 
 def _gtkwave(waves: Path, ports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield f'[dumpfile] "{waves.resolve()}"'
-    for name, found in _grouped(ports):
+    for name, group in _grouped(ports):
         if name:
             yield "@200"  # comment
             yield f"-{name}"
-        for port in found:
+        for port in group:
             wide = port["width"] > 1
             yield "@22" if wide else "@28"  # in hexadecimal, in binary
             yield f"{SCOPE}.{port['name']}" + (f"[{port['width'] - 1}:0]" if wide else "")
@@ -51,9 +51,9 @@ def _gtkwave(waves: Path, ports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _surfer(waves: Path, ports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield f"load_file {waves.resolve()}"
-    for name, found in _grouped(ports):
+    for name, group in _grouped(ports):
         if name:
             yield f"divider_add {name}"
-        for port in found:
+        for port in group:
             yield f"variable_add {SCOPE}.{port['name']}"
     yield "zoom_fit"

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-from diastole_sim.spec.require import real_number, shown
+from diastole_sim.spec.require import excerpt, real_number
 
 _TOKEN = re.compile(r'\n|"[^"]*"|[\w.+\-*!/\[\]&|^\']+|[(){}:;,]')
 _IGNORED = re.compile(r"/\*.*?\*/|\\\n", re.DOTALL)
@@ -56,23 +56,23 @@ class Group:
             return None
         value = real_number(self.text(name).strip())
         if value is None or value < 0:
-            said = shown(self.text(name)) or "nothing"
-            raise LibertyError(self.lines[name], f"{name} must be a number from 0, not {said}")
+            shown = excerpt(self.text(name)) or "nothing"
+            raise LibertyError(self.lines[name], f"{name} must be a number from 0, not {shown}")
         return value
 
     def numbers(self, name: str) -> tuple[float, ...]:
         """Return the numbers of a list; an empty tuple if the attribute is absent. LibertyError for
         a word that is no number."""
-        found: list[float] = []
+        values: list[float] = []
         for text in self.values.get(name, []):
             for word in text.replace(",", " ").split():
                 value = real_number(word)
                 if value is None:
                     raise LibertyError(
-                        self.lines[name], f"{name} must be numbers, not {shown(word)}"
+                        self.lines[name], f"{name} must be numbers, not {excerpt(word)}"
                     )
-                found.append(value)
-        return tuple(found)
+                values.append(value)
+        return tuple(values)
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Pin:
     capacitance: float
     output: bool
     arcs: tuple[Arc, ...]
-    most: float | None = None
+    max_load: float | None = None
 
 
 DelayLibrary = dict[str, dict[str, Pin]]
@@ -162,12 +162,12 @@ def read_library(path: Path) -> DelayLibrary:
 def time_unit_ns(library: Group) -> float:
     """Return the length of the library's unit of time in nanoseconds."""
     text = library.text("time_unit") or "1ns"
-    found = re.fullmatch(r"([0-9.]+)\s*([unpf]s)", text)
-    number = found and real_number(found[1])
-    if not found or not number:
+    match = re.fullmatch(r"([0-9.]+)\s*([unpf]s)", text)
+    number = match and real_number(match[1])
+    if not match or not number:
         line = library.lines["time_unit"]
-        raise LibertyError(line, f"time_unit must be a time, such as 1ns, not {shown(text)}")
-    return number * {"us": 1e3, "ns": 1.0, "ps": 1e-3, "fs": 1e-6}[found[2]]
+        raise LibertyError(line, f"time_unit must be a time, such as 1ns, not {excerpt(text)}")
+    return number * {"us": 1e3, "ns": 1.0, "ps": 1e-3, "fs": 1e-6}[match[2]]
 
 
 def cells_of(library: Group) -> DelayLibrary:
@@ -178,7 +178,7 @@ def cells_of(library: Group) -> DelayLibrary:
 def read_groups(path: Path) -> Group:
     """Return the library group of a Liberty file. LibertyError if the file is no Liberty file."""
     text = path.read_text(errors="replace")
-    words = _Words(_IGNORED.sub(lambda found: "\n" * found[0].count("\n"), text))
+    words = _Words(_IGNORED.sub(lambda match: "\n" * match[0].count("\n"), text))
     top = Group("", "", 1)
     _fill(top, words, 0)
     libraries = top.of("library")
@@ -240,7 +240,7 @@ def _fill(group: Group, words: _Words, depth: int) -> None:
         elif following == "(":
             _call(group, word, line, words, depth)
         else:
-            raise LibertyError(line, f"after {shown(word)} there must be : or (")
+            raise LibertyError(line, f"after {excerpt(word)} there must be : or (")
 
 
 def _call(group: Group, name: str, line: int, words: _Words, depth: int) -> None:
@@ -254,7 +254,7 @@ def _call(group: Group, name: str, line: int, words: _Words, depth: int) -> None
     if following != "{":
         group.values[name], group.lines[name] = arguments, line
         if following == "}":
-            raise LibertyError(line, f"after {shown(name)}(...) there must be ; before }}")
+            raise LibertyError(line, f"after {excerpt(name)}(...) there must be ; before }}")
         return
     if depth == DEEPEST:
         raise LibertyError(line, f"there must be at most {DEEPEST} groups within each other")
@@ -266,8 +266,8 @@ def _call(group: Group, name: str, line: int, words: _Words, depth: int) -> None
 def _index(group: Group, name: str) -> tuple[float, ...]:
     points = group.numbers(name)
     if any(left >= right for left, right in pairwise(points)):
-        said = shown(", ".join(f"{point:g}" for point in points))
-        raise LibertyError(group.lines[name], f"{name} must rise from point to point, not {said}")
+        shown = excerpt(", ".join(f"{point:g}" for point in points))
+        raise LibertyError(group.lines[name], f"{name} must rise from point to point, not {shown}")
     return points
 
 

@@ -47,7 +47,7 @@ class ComponentDelay:
 class Delays:
     """Longest path of a machine, and longest paths of all components, the longest path first."""
 
-    asked_mhz: float
+    requested_mhz: float
     ns: float
     path: LongestPath
     components: tuple[ComponentDelay, ...]
@@ -58,14 +58,14 @@ class Delays:
 
     @property
     def met(self) -> bool:
-        return self.mhz >= self.asked_mhz
+        return self.mhz >= self.requested_mhz
 
     def record(self) -> dict[str, Any]:
         """Return the values for JSON."""
         return {
             "wires": "none",
             "mhz": round(self.mhz, 1),
-            "asked_mhz": self.asked_mhz,
+            "asked_mhz": self.requested_mhz,
             "met": self.met,
             "longest_path": self.path.record(),
             "components": [each.record() for each in self.components],
@@ -78,13 +78,13 @@ def buffer_of(library: Library, delays: DelayLibrary) -> Buffer | None:
         return None
     (source,) = library.cells[library.buffer].inputs
     for name, pin in delays[library.buffer].items():
-        if pin.output and pin.most is not None and len(pin.arcs) == 1:
-            return Buffer(cell=library.buffer, source=source, output=name, load=pin.most / 2)
+        if pin.output and pin.max_load is not None and len(pin.arcs) == 1:
+            return Buffer(cell=library.buffer, source=source, output=name, load=pin.max_load / 2)
     return None
 
 
 def find_delays(
-    library: Library, netlist: Mapping[str, Any], top: str, *, asked_mhz: float, prefix: str
+    library: Library, netlist: Mapping[str, Any], top: str, *, requested_mhz: float, prefix: str
 ) -> Delays:
     """Return the delays of a flattened design from the netlist of ``write_json``. Memories with a
     clocked read are black boxes in the netlist.
@@ -93,7 +93,7 @@ def find_delays(
     """
     read = delays_of(library)
     try:
-        return _delays(library, read, netlist, top, asked_mhz, prefix)
+        return _delays(library, read, netlist, top, requested_mhz, prefix)
     except LibertyError as error:
         raise BadInput(f"{library.path}: {error}") from error
     except (IndexError, KeyError, ValueError, ZeroDivisionError) as error:
@@ -114,7 +114,7 @@ def _delays(
     read: tuple[DelayLibrary, float],
     netlist: Mapping[str, Any],
     top: str,
-    asked_mhz: float,
+    requested_mhz: float,
     prefix: str,
 ) -> Delays:
     cells, unit = read
@@ -138,7 +138,7 @@ def _delays(
     order = sorted(worst.items(), key=lambda each: (-each[1].time, each[0]))
     paths = {module: _path(end, unit, names) for module, end in order if end.path}
     return Delays(
-        asked_mhz=asked_mhz,
+        requested_mhz=requested_mhz,
         ns=order[0][1].time * unit,
         path=paths[order[0][0]],
         components=tuple(
@@ -176,7 +176,7 @@ class CellNames:
 
     def scope(self, cell: str) -> str:
         """Return the path of the instance that contains a cell."""
-        return scope_of(self._own(cell), self.scopes)
+        return scope_of(self._module_names(cell), self.scopes)
 
     def name(self, cell: str) -> str:
         """Return the name of a signal that the cell drives, in the instance of the cell. Without a
@@ -187,7 +187,7 @@ class CellNames:
         unnamed = f"{scope}.${self._numbers.get(cell, 0)}"
         return min(inside, key=lambda net: (len(net), net), default=unnamed)
 
-    def _own(self, cell: str) -> str:
+    def _module_names(self, cell: str) -> str:
         return _HIDDEN.sub("", cell.removeprefix("$flatten").replace("\\", ""))
 
 
@@ -196,9 +196,9 @@ def _path(end: PathEnd, unit: float, names: CellNames) -> LongestPath:
         {**step, **{place: {"cell": names.name(step[place]["cell"])} for place in ("from", "to")}}
         for step in _steps(end, unit)
     ]
-    found = longest_path([{"from": "", "to": "", "path": steps}], names.scopes)
-    assert found is not None
-    return found
+    longest = longest_path([{"from": "", "to": "", "path": steps}], names.scopes)
+    assert longest is not None
+    return longest
 
 
 def _steps(end: PathEnd, unit: float) -> Iterator[dict[str, Any]]:

@@ -16,10 +16,10 @@ from diastole.synth.tools import PACKERS, ROUTERS, YOSYS
 from diastole.synth.tree import Component, amounts
 from diastole_sim.system.programs import Program
 
-Said = Callable[[str], None]
+Progress = Callable[[str], None]
 STORING = (LATCHES, REGISTERS, LUT_RAM, BLOCK_RAMS)
 """Resources that hold words."""
-ASKED_MHZ = 85.0
+DEFAULT_MHZ = 85.0
 """Clock in MHz for place and route, unless a caller requests another clock."""
 
 
@@ -28,10 +28,10 @@ class Request:
     """Request for a synthesis.
 
     ``device``: name of the device. ``flat``: map everything as a single module. ``route``: place
-    and route at ``asked_mhz``. ``seed``, ``times``: first seed, and number of runs from consecutive
-    seeds. ``placer``: placer of nextpnr. ``bitstream``: make a bitstream of the result. ``delays``:
-    add up the delays of standard cells that are sized for ``asked_mhz``. None selects the default
-    of a member.
+    and route at ``requested_mhz``. ``seed``, ``times``: first seed, and number of runs from
+    consecutive seeds. ``placer``: placer of nextpnr. ``bitstream``: make a bitstream of the result.
+    ``delays``: add up the delays of standard cells that are sized for ``requested_mhz``. None
+    selects the default of a member.
     """
 
     target: Target
@@ -39,7 +39,7 @@ class Request:
     flat: bool = False
     route: bool = False
     bitstream: bool = False
-    asked_mhz: float | None = None
+    requested_mhz: float | None = None
     delays: bool = False
     seed: int = 1
     times: int = 1
@@ -49,11 +49,19 @@ class Request:
         if isinstance(self.target, Fpga):
             self.target.device(self.device)
         elif self.device is not None:
-            raise BadInput(f"--device is for FPGAs, {self.target.name} is a library of cells")
+            raise BadInput(
+                f"--device works only for FPGAs, and {self.target.name} is a library of cells: "
+                "leave --device out"
+            )
         if (self.route or self.bitstream) and self.router is None:
-            raise BadInput(f"--pnr: no open program places and routes {self.target.name}")
+            raise BadInput(
+                f"--pnr does not support {self.target.name}: no open program places and routes "
+                f"{self.target.name}"
+            )
         if self.delays and isinstance(self.target, Fpga):
-            raise BadInput(f"--delays is for libraries of cells, not {self.target.name}: use --pnr")
+            raise BadInput(
+                f"--delays works only for libraries of cells, not for {self.target.name}: use --pnr"
+            )
 
     @property
     def router(self) -> str | None:
@@ -63,8 +71,8 @@ class Request:
     @property
     def mhz(self) -> float:
         """Requested clock in MHz."""
-        usual = ASKED_MHZ if isinstance(self.target, Fpga) else USUAL_MHZ
-        return usual if self.asked_mhz is None else self.asked_mhz
+        usual = DEFAULT_MHZ if isinstance(self.target, Fpga) else USUAL_MHZ
+        return usual if self.requested_mhz is None else self.requested_mhz
 
     @property
     def device_name(self) -> str:
@@ -94,8 +102,8 @@ class Tools:
 
     @property
     def versions(self) -> dict[str, str]:
-        found = (self.yosys, self.router, self.packer)
-        return {program.name: program.version for program in found if program is not None}
+        programs = (self.yosys, self.router, self.packer)
+        return {program.name: program.version for program in programs if program is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,11 +137,11 @@ class Synthesis:
     def within_cycle(self) -> dict[str, float]:
         """Resources of all memories that are read within the cycle. In a flat mapping, gates
         between a memory and the logic behind may count as a part of the memory."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for module in self.design.within_cycle.modules:
             for part in self.tree.everywhere(module.removeprefix(self.design.prefix)):
-                found.update(part.total)
-        return dict(found)
+                counts.update(part.total)
+        return dict(counts)
 
     @property
     def built_of(self) -> dict[str, int]:
@@ -149,7 +157,7 @@ class Synthesis:
     def record(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints."""
         target = self.request.target
-        found: dict[str, Any] = {
+        record: dict[str, Any] = {
             "target": target.name,
             "device": self.request.device_name or None,
             "mapping": "flat" if self.flat else "by component",
@@ -163,14 +171,14 @@ class Synthesis:
             "tree": self.tree.record(target.resources),
         }
         if self.delays is not None:
-            found["delays"] = self.delays.record()
+            record["delays"] = self.delays.record()
         if self.routed is not None:
-            found["seed"] = self.routed.seed
-            found["placer"] = self.request.placer
-            found["pins"] = "4, ports through chains of registers"
-            found["harness"] = dict(self.harness)
-            found["routed"] = self.routed.record()
-        return found
+            record["seed"] = self.routed.seed
+            record["placer"] = self.request.placer
+            record["pins"] = "4, ports through chains of registers"
+            record["harness"] = dict(self.harness)
+            record["routed"] = self.routed.record()
+        return record
 
     def _memories(self) -> dict[str, Any]:
         """Return records of the two kinds of memories, with a mark for memories that the tree
@@ -185,7 +193,7 @@ class Synthesis:
 
 
 def synthesise(
-    request: Request, design: Design, tools: Tools, said: Said | None = None
+    request: Request, design: Design, tools: Tools, report: Progress | None = None
 ) -> Synthesis:
     """Map a design. On request, place and route the design behind four pins, or add up the delays
     of the cells.
@@ -202,9 +210,9 @@ def synthesise(
             prefix=design.prefix,
             sized_mhz=request.mhz if request.delays else None,
         )
-        mapped = map_design(tools.yosys, inner, how, folder, said=said)
+        mapped = map_design(tools.yosys, inner, how, folder, report=report)
         tree, routed, bitstream = mapped.tree, None, None
-        delays = _delays(request, design, folder, said) if request.delays else None
+        delays = _delays(request, design, folder, report) if request.delays else None
         harness: Mapping[str, float] = {}
         if route:
             target = request.target
@@ -213,18 +221,18 @@ def synthesise(
             device = target.devices[request.device_name]
             harness = mapped.tree.own
             (tree,) = mapped.tree.parts
-            asked = Routing(
+            routing = Routing(
                 router=tools.router,
                 target=target,
                 device=device,
                 top=inner.top,
                 scopes=mapped.scopes,
-                asked_mhz=request.mhz,
+                requested_mhz=request.mhz,
                 placer=request.placer,
                 pins=device.pins,
             )
             seeds = range(request.seed, request.seed + request.times)
-            routed = place_and_route_fastest(asked, folder, seeds=seeds, said=said)
+            routed = place_and_route_fastest(routing, folder, seeds=seeds, report=report)
             if tools.packer is not None:
                 bitstream = pack(tools.packer, device, folder).read_bytes()
     return Synthesis(
@@ -239,10 +247,12 @@ def synthesise(
     )
 
 
-def _delays(request: Request, design: Design, folder: Path, said: Said | None) -> Delays:
+def _delays(request: Request, design: Design, folder: Path, report: Progress | None) -> Delays:
     assert isinstance(request.target, Cells)
-    if said is not None:
-        said("adding up delays")
+    if report is not None:
+        report("adding up delays")
     netlist = json.loads((folder / NETLIST).read_text())
     library = request.target.library
-    return find_delays(library, netlist, design.top, asked_mhz=request.mhz, prefix=design.prefix)
+    return find_delays(
+        library, netlist, design.top, requested_mhz=request.mhz, prefix=design.prefix
+    )

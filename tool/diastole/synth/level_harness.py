@@ -18,10 +18,10 @@ FOLD = 4
 
 def levels(width: int) -> list[int]:
     """Return the numbers of registers of all levels that fold ``width`` bits into a single bit."""
-    found = [width]
-    while found[-1] > 1:
-        found.append(-(-found[-1] // FOLD))
-    return found
+    widths = [width]
+    while widths[-1] > 1:
+        widths.append(-(-widths[-1] // FOLD))
+    return widths
 
 
 def harness_text(top: str, ports: Sequence[Mapping[str, Any]]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from diastole.errors import BadInput
 from diastole.files.content import read_content
-from diastole_sim.spec.require import real_number, shown
+from diastole_sim.spec.require import excerpt, real_number
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _CELL = re.compile(r"\bcell\s*\(\s*\"?([^\s\")]+)\"?\s*\)\s*\{")
@@ -39,8 +39,8 @@ class LibraryCell:
         if len(self.inputs) != 2 or len(self.functions) != 1 or self.sequential:
             return False
         for values in product((False, True), repeat=2):
-            found = evaluated(self.functions[0], dict(zip(self.inputs, values, strict=True)))
-            if found != (not all(values)):
+            value = evaluated(self.functions[0], dict(zip(self.inputs, values, strict=True)))
+            if value != (not all(values)):
                 return False
         return True
 
@@ -70,8 +70,8 @@ class Library:
     @property
     def buffers(self) -> list[str]:
         """Cells whose output equals the input, the smallest cell first."""
-        found = [cell for cell in self.cells.values() if cell.is_buffer]
-        return [cell.name for cell in sorted(found, key=lambda cell: (cell.area, cell.name))]
+        cells = [cell for cell in self.cells.values() if cell.is_buffer]
+        return [cell.name for cell in sorted(cells, key=lambda cell: (cell.area, cell.name))]
 
     @property
     def buffer(self) -> str | None:
@@ -94,38 +94,38 @@ def _read(path: Path) -> Library:
     content = read_content(path, MAX_BYTES, "library of cells", pipes=False)  # for Yosys too
     text = content.decode(errors="replace")
     try:
-        plain = _COMMENT.sub(lambda found: " " + "\n" * found[0].count("\n"), text)
+        plain = _COMMENT.sub(lambda match: " " + "\n" * match[0].count("\n"), text)
         cells = {cell.name: cell for cell in _cells(plain)}
     except ValueError as error:  # malformed number
         raise BadInput(f"{path}: {error}") from error
     nands = [cell.area for cell in cells.values() if cell.is_nand2 and cell.area > 0]
     if not nands:
-        raise BadInput(f"{path}: is no library of cells with a NAND of two inputs")
+        raise BadInput(f"{path}: is not a library of cells with a NAND of two inputs")
     return Library(path=path, cells=cells, nand2_area=min(nands))
 
 
 def _cells(text: str) -> Iterator[LibraryCell]:
-    for found in _CELL.finditer(text):
-        line = text.count("\n", 0, found.start()) + 1
-        yield _cell(found.group(1), _block(text, found.end()), line)
+    for match in _CELL.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        yield _cell(match.group(1), _block(text, match.end()), line)
 
 
 def _cell(name: str, text: str, line: int) -> LibraryCell:
-    pins = {found.group(1): _block(text, found.end()) for found in _PIN.finditer(text)}
+    pins = {match.group(1): _block(text, match.end()) for match in _PIN.finditer(text)}
     # Attributes before the first pin or inner group of the cell may also follow the pins.
-    said = re.search(r"\barea\s*:\s*\"?([^\s\";}]*)", text)
-    area = real_number(said[1]) if said else 0.0
+    area_text = re.search(r"\barea\s*:\s*\"?([^\s\";}]*)", text)
+    area = real_number(area_text[1]) if area_text else 0.0
     if area is None or area < 0:
-        what = shown(said[1]) if said and said[1] else "nothing"
+        what = excerpt(area_text[1]) if area_text and area_text[1] else "nothing"
         raise ValueError(
-            f"line {line}: cell {shown(name)}: area must be a number from 0, not {what}"
+            f"line {line}: cell {excerpt(name)}: area must be a number from 0, not {what}"
         )
     functions = (re.search(r"\bfunction\s*:\s*\"([^\"]*)\"", pin) for pin in pins.values())
     return LibraryCell(
         name=name,
         area=area,
         inputs=tuple(pin for pin, words in pins.items() if _is_input(words)),
-        functions=tuple(found.group(1) for found in functions if found),
+        functions=tuple(match.group(1) for match in functions if match),
         sequential=_STATE.search(text) is not None,
         latch=_LATCH.search(text) is not None,
     )

@@ -18,7 +18,7 @@ from diastole.synth.tools import run
 from diastole.synth.tree import Component, from_cells, from_modules
 from diastole_sim.system.programs import Program
 
-Said = Callable[[str], None]
+Progress = Callable[[str], None]
 """Function that receives the progress of the work in words."""
 MODULE = re.compile(r"^module (\S+?)\s*\(", re.MULTILINE)
 NETLIST, STATISTICS = "netlist.json", "stat.json"
@@ -121,7 +121,7 @@ class MapRequest:
 
 
 def map_design(
-    yosys: Program, design: Design, how: MapRequest, folder: Path, *, said: Said | None = None
+    yosys: Program, design: Design, how: MapRequest, folder: Path, *, report: Progress | None = None
 ) -> MappedDesign:
     """Map ``design`` in ``folder``. CheckFailed if Yosys cannot map the design.
 
@@ -132,7 +132,7 @@ def map_design(
     prefix = design.prefix if how.prefix is None else how.prefix
     _write_inputs(folder, design, how)
     count = 1 if how.flat else design.mapped_modules(target)
-    heard = None if said is None else _progress(said, count)
+    heard = None if report is None else _progress(report, count)
     run(yosys, ["-q", "-l", "map.log", "map.ys"], folder, heard, log="map.log")
     if how.flat:
         return _read_flat(folder / NETLIST, design.top, target, prefix)
@@ -146,8 +146,8 @@ def _modules(folder: Path, target: Target) -> dict[str, Mapping[str, int]]:
     """Return the numbers of cells by type for every module. The numbers include the cells that
     place and route adds."""
     if isinstance(target, Cells):
-        found: dict[str, Any] = json.loads((folder / STATISTICS).read_text())["modules"]
-        return {name.removeprefix("\\"): of["num_cells_by_type"] for name, of in found.items()}
+        modules: dict[str, Any] = json.loads((folder / STATISTICS).read_text())["modules"]
+        return {name.removeprefix("\\"): of["num_cells_by_type"] for name, of in modules.items()}
     counts: dict[str, Mapping[str, int]] = {}
     for name, module in json.loads((folder / NETLIST).read_text())["modules"].items():
         if not {"blackbox", "whitebox"} & module["attributes"].keys():
@@ -187,29 +187,29 @@ def _write_inputs(folder: Path, design: Design, how: MapRequest) -> None:
     (folder / "map.ys").write_text(f"{read}{commands}{report}\n")
 
 
-def _progress(said: Said, count: int) -> Callable[[str], None]:
+def _progress(report: Progress, count: int) -> Callable[[str], None]:
     """Return a function that reports every tenth of the mapped modules."""
-    done = told = 0
+    done = tenths = 0
 
     def heard(line: str) -> None:
-        nonlocal done, told
+        nonlocal done, tenths
         done += _MAPPED.search(line) is not None
-        if count and done * 10 // count > told and done < count:
-            told = done * 10 // count
-            said(f"mapped {done} of {count} components")
+        if count and done * 10 // count > tenths and done < count:
+            tenths = done * 10 // count
+            report(f"mapped {done} of {count} components")
 
     return heard
 
 
 def _read_flat(netlist: Path, top: str, target: Target, prefix: str) -> MappedDesign:
-    found = json.loads(netlist.read_text())["modules"][top]["cells"]
+    cells_by_name = json.loads(netlist.read_text())["modules"][top]["cells"]
     scopes = {
         name: cell["attributes"]["module"]
-        for name, cell in found.items()
+        for name, cell in cells_by_name.items()
         if cell["type"] == "$scopeinfo" and "module" in cell["attributes"]
     }
-    cells = [(name, cell["type"]) for name, cell in found.items()]
+    cells = [(name, cell["type"]) for name, cell in cells_by_name.items()]
     if not isinstance(target, Cells):
-        cells += target.added(found)
+        cells += target.added(cells_by_name)
     tree = from_cells(cells, scopes, top, target.counted, prefix=prefix)
     return MappedDesign(tree=tree, scopes=scopes)

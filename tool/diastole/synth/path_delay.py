@@ -24,12 +24,12 @@ class NetArrival:
     @property
     def path(self) -> tuple[tuple[str, float], ...]:
         """Cells on the way, with the delay to the cell and in the cell."""
-        found: list[tuple[str, float]] = []
+        steps: list[tuple[str, float]] = []
         now = self
         while now.before is not None:
-            found.append((now.cell, now.time - now.before.time))
+            steps.append((now.cell, now.time - now.before.time))
             now = now.before
-        return tuple(reversed(found))
+        return tuple(reversed(steps))
 
 
 Edges = dict[str, NetArrival]
@@ -150,25 +150,25 @@ class Timing:
 
     def _arrivals(self, *, registers: bool) -> dict[Any, Edges]:
         """Return the arrivals by net."""
-        known: dict[Any, Edges] = {}
+        arrivals: dict[Any, Edges] = {}
         for start in self.drivers:
             waiting = [start]
             opened: set[Any] = set()
             while waiting:
                 bit = waiting[-1]
-                if bit in known:
+                if bit in arrivals:
                     waiting.pop()
                     continue
-                missing = [each for each in self._before(bit) if each not in known]
+                missing = [each for each in self._before(bit) if each not in arrivals]
                 if missing and bit in opened:
                     raise ValueError("the netlist must be without loops")
                 if missing:
                     opened.add(bit)
                     waiting += missing
                     continue
-                known[bit] = self._arrival(bit, known, registers=registers)
+                arrivals[bit] = self._arrival(bit, arrivals, registers=registers)
                 waiting.pop()
-        return known
+        return arrivals
 
     def _arcs(self, bit: Any) -> Iterator[tuple[Arc, Any]]:
         """Yield the arcs that end at the driver of a net, with the nets where the arcs begin."""
@@ -183,25 +183,27 @@ class Timing:
     def _before(self, bit: Any) -> list[Any]:
         return [source for arc, source in self._arcs(bit) if arc.kind == "combinational"]
 
-    def _arrival(self, bit: Any, known: dict[Any, Edges], *, registers: bool) -> Edges:
+    def _arrival(self, bit: Any, arrivals: dict[Any, Edges], *, registers: bool) -> Edges:
         started = NetArrival(0.0, FASTEST_SLEW)
-        found: dict[str, list[NetArrival]] = {edge: [] for edge in EDGES}
+        candidates: dict[str, list[NetArrival]] = {edge: [] for edge in EDGES}
         load, buffered = self._load(bit)
         for arc, source in self._arcs(bit):
             clocked = arc.kind == "rising_edge"
             if clocked and not registers:
                 continue
-            before: Edges = dict.fromkeys(EDGES, started) if clocked else known[source]
+            before: Edges = dict.fromkeys(EDGES, started) if clocked else arrivals[source]
             for edge in EDGES:
                 for cause in _causes(arc, edge):
                     came = before[cause]
                     delay = arc.table(f"cell_{edge}").at(came.slew, load)
                     slew = arc.table(f"{edge}_transition").at(came.slew, load)
                     there = NetArrival(came.time + delay, slew, self.drivers[bit][0], came)
-                    found[edge].append(self._through_buffer(there, edge) if buffered else there)
+                    candidates[edge].append(
+                        self._through_buffer(there, edge) if buffered else there
+                    )
         return {
             edge: max(every, key=lambda each: each.time, default=started)
-            for edge, every in found.items()
+            for edge, every in candidates.items()
         }
 
     def _load(self, bit: Any) -> tuple[float, bool]:
@@ -210,11 +212,11 @@ class Timing:
         if self.buffer is None or bit not in self.drivers:
             return load, False
         name, pin = self.drivers[bit]
-        most = self.library[self.cells[name][0]][pin].most
-        if most is None or load <= most:
+        max_load = self.library[self.cells[name][0]][pin].max_load
+        if max_load is None or load <= max_load:
             return load, False
         into = self.library[self.buffer.cell][self.buffer.source].capacitance
-        return min(most, into * load / self.buffer.load), True
+        return min(max_load, into * load / self.buffer.load), True
 
     def _through_buffer(self, came: NetArrival, edge: str) -> NetArrival:
         assert self.buffer is not None

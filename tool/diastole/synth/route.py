@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from diastole.errors import CheckFailed
-from diastole.synth.mapper import NETLIST, Said
+from diastole.synth.mapper import NETLIST, Progress
 from diastole.synth.paths import LongestPath, longest_path
 from diastole.synth.targets import Chip, Fpga
 from diastole.synth.tools import run
@@ -43,7 +43,7 @@ class Routed:
     by the router's name of the resource. ``clocks``: MHz by seed, if several seeds were tried."""
 
     fmax_mhz: float
-    asked_mhz: float
+    requested_mhz: float
     path: LongestPath | None
     utilisation: Mapping[str, tuple[int, int]]
     seed: int = 0
@@ -51,14 +51,14 @@ class Routed:
 
     @property
     def met(self) -> bool:
-        return self.fmax_mhz >= self.asked_mhz
+        return self.fmax_mhz >= self.requested_mhz
 
     def record(self) -> dict[str, Any]:
         """Return the values for JSON."""
         return {
             "fmax_mhz": round(self.fmax_mhz, 2),
             "by_seed": {str(seed): round(mhz, 2) for seed, mhz in self.clocks.items()},
-            "asked_mhz": self.asked_mhz,
+            "asked_mhz": self.requested_mhz,
             "met": self.met,
             "longest_path": None if self.path is None else self.path.record(),
             "utilisation": {
@@ -82,7 +82,7 @@ class Routing:
     device: Chip
     top: str
     scopes: Mapping[str, str]
-    asked_mhz: float
+    requested_mhz: float
     placer: str | None = None
     pins: str | None = None
 
@@ -93,38 +93,42 @@ class Routing:
         layout, anywhere = _OPTIONS[self.target.router]
         words = [*self.device.route.split(), "--json", NETLIST, "--top", self.top]
         words += ["--report", REPORT, *layout.split(), "--seed", str(seed)]
-        words += ["--freq", f"{self.asked_mhz:g}", "--timing-allow-fail"]
+        words += ["--freq", f"{self.requested_mhz:g}", "--timing-allow-fail"]
         if self.placer is not None:
             words += ["--placer", self.placer]
         return words + (anywhere if self.pins is None else _PINS[self.target.router]).split()
 
 
-def place_and_route(asked: Routing, folder: Path, *, seed: int, said: Said | None = None) -> Routed:
+def place_and_route(
+    routing: Routing, folder: Path, *, seed: int, report: Progress | None = None
+) -> Routed:
     """Place and route the netlist that a flat mapping left in ``folder``, and write the layout to
     ``folder``.
 
     Equal netlists and seeds give equal results. CheckFailed if the netlist does not fit.
     """
-    if asked.pins is not None:
-        (folder / "pins.txt").write_text(asked.pins)
-    run(asked.router, asked.words(seed), folder, None if said is None else _progress(said))
-    return read_report(json.loads((folder / REPORT).read_text()), asked.scopes, asked.asked_mhz)
+    if routing.pins is not None:
+        (folder / "pins.txt").write_text(routing.pins)
+    run(routing.router, routing.words(seed), folder, None if report is None else _progress(report))
+    return read_report(
+        json.loads((folder / REPORT).read_text()), routing.scopes, routing.requested_mhz
+    )
 
 
 def place_and_route_fastest(
-    asked: Routing, folder: Path, *, seeds: Sequence[int], said: Said | None = None
+    routing: Routing, folder: Path, *, seeds: Sequence[int], report: Progress | None = None
 ) -> Routed:
     """Run :func:`place_and_route` from every seed of ``seeds``. Return the fastest result, or the
     first of equally fast results, and keep the layout of this result. Clocks differ by a tenth and
     more from seed to seed."""
     fastest, clocks = None, dict[int, float]()
     for seed in seeds:
-        found = place_and_route(asked, folder, seed=seed, said=said)
-        clocks[seed] = found.fmax_mhz
-        if said is not None and len(seeds) > 1:
-            said(f"seed {seed}: {found.fmax_mhz:.2f} MHz")
-        if fastest is None or found.fmax_mhz > fastest.fmax_mhz:
-            fastest = replace(found, seed=seed)
+        routed = place_and_route(routing, folder, seed=seed, report=report)
+        clocks[seed] = routed.fmax_mhz
+        if report is not None and len(seeds) > 1:
+            report(f"seed {seed}: {routed.fmax_mhz:.2f} MHz")
+        if fastest is None or routed.fmax_mhz > fastest.fmax_mhz:
+            fastest = replace(routed, seed=seed)
             (folder / LAYOUT).replace(folder / FASTEST)
     assert fastest is not None
     (folder / FASTEST).replace(folder / LAYOUT)
@@ -143,7 +147,9 @@ def pack(packer: Program, device: Chip, folder: Path) -> Path:
     return folder / BITSTREAM
 
 
-def read_report(report: Mapping[str, Any], scopes: Mapping[str, str], asked_mhz: float) -> Routed:
+def read_report(
+    report: Mapping[str, Any], scopes: Mapping[str, str], requested_mhz: float
+) -> Routed:
     """Return the result in a report of nextpnr: the slowest clock of the report. CheckFailed if the
     report has no clock."""
     clocks = [clock["achieved"] for clock in report.get("fmax", {}).values()]
@@ -151,7 +157,7 @@ def read_report(report: Mapping[str, Any], scopes: Mapping[str, str], asked_mhz:
         raise CheckFailed("place and route found no path between registers")
     return Routed(
         fmax_mhz=min(clocks),
-        asked_mhz=asked_mhz,
+        requested_mhz=requested_mhz,
         path=longest_path(report["critical_paths"], scopes),
         utilisation={
             name: (each["used"], each["available"])
@@ -161,14 +167,14 @@ def read_report(report: Mapping[str, Any], scopes: Mapping[str, str], asked_mhz:
     )
 
 
-def _progress(said: Said) -> Callable[[str], None]:
+def _progress(report: Progress) -> Callable[[str], None]:
     """Return a function that reports every phase once, when the phase begins."""
     waiting = list(_PHASES)
 
     def heard(line: str) -> None:
         for phase in waiting:
             if phase[0].search(line):
-                said(phase[1])
+                report(phase[1])
                 waiting.remove(phase)
                 break
 

@@ -23,10 +23,10 @@ def ecp5_chains(cells: Cells) -> Iterator[tuple[str, str]]:
     """Yield the additional CCU2Cs of ECP5 carry chains. A carry enters and leaves a chain by a
     CCU2C of its own, and a carry that logic reads in the middle leaves by a CCU2C too. nextpnr adds
     CCU2Cs at every chain."""
-    into = {_bit(cell, "CIN") for _, cell in _of_types(cells, "CCU2C")}
-    out_of = {_bit(cell, "COUT") for _, cell in _of_types(cells, "CCU2C")}
+    into = {_bit(cell, "CIN") for _, cell in _cells_of_types(cells, "CCU2C")}
+    out_of = {_bit(cell, "COUT") for _, cell in _cells_of_types(cells, "CCU2C")}
     users = _users(cells)
-    for name, cell in _of_types(cells, "CCU2C"):
+    for name, cell in _cells_of_types(cells, "CCU2C"):
         carry = _bit(cell, "COUT")
         if _bit(cell, "CIN") not in out_of:
             yield name, "CCU2C"
@@ -38,12 +38,12 @@ def ice40_alone(cells: Cells) -> Iterator[tuple[str, str]]:
     """Yield the additional cells of an iCE40. A cell holds a LUT, the register that the LUT drives
     alone, and the carry of the LUT's inputs. Remaining registers and carries take cells of their
     own, and a carry that logic reads takes a cell too."""
-    users, luts = _users(cells), list(_of_types(cells, "SB_LUT4"))
+    users, luts = _users(cells), list(_cells_of_types(cells, "SB_LUT4"))
     drives = {_bit(cell, "O") for _, cell in luts}
     inputs: Counter[tuple[int | str | None, ...]] = Counter(
         (_bit(c, "I1"), _bit(c, "I2"), _bit(c, "I3")) for _, c in luts
     )
-    carries = list(_of_types(cells, "SB_CARRY"))
+    carries = list(_cells_of_types(cells, "SB_CARRY"))
     out_of = {_bit(cell, "CO") for _, cell in carries}
     into = {_bit(cell, "CI") for _, cell in carries}
     thirds = Counter(_bit(c, "I3") for _, c in luts)
@@ -59,10 +59,10 @@ def ice40_alone(cells: Cells) -> Iterator[tuple[str, str]]:
         else:
             yield name, SITE
         carry = _bit(cell, "CO")
-        beside = users[carry] - thirds[carry] - (carry in into)
+        others = users[carry] - thirds[carry] - (carry in into)
         if isinstance(_bit(cell, "CI"), int) and _bit(cell, "CI") not in out_of:
             yield name, SITE
-        if beside > 0 or (thirds[carry] and carry not in into):
+        if others > 0 or (thirds[carry] and carry not in into):
             yield name, SITE
 
 
@@ -70,7 +70,7 @@ def gowin_chains(cells: Cells) -> Iterator[tuple[str, str]]:
     """Yield the additional ALUs of Gowin carry chains. A carry enters a chain by an ALU of its own.
     A carry that logic reads leaves the chain by another ALU."""
     users = _users(cells)
-    alus = list(_of_types(cells, "ALU"))
+    alus = list(_cells_of_types(cells, "ALU"))
     out_of = {_bit(cell, "COUT") for _, cell in alus}
     into = {_bit(cell, "CIN") for _, cell in alus}
     for name, cell in alus:
@@ -84,14 +84,14 @@ def gowin_chains(cells: Cells) -> Iterator[tuple[str, str]]:
 def xilinx_carries(cells: Cells) -> Iterator[tuple[str, str]]:
     """Yield a site for every LUT that feeds a Xilinx carry cell. A carry cell stands behind the
     LUTs of its place. If no LUT drives a bit of ``S``, a LUT passes the bit on."""
-    drives = {_bit(c, "O") for _, c in _of_types(cells, *(f"LUT{n}" for n in range(1, 7)))}
-    for name, cell in _of_types(cells, "CARRY4", "CARRY8"):
+    drives = {_bit(c, "O") for _, c in _cells_of_types(cells, *(f"LUT{n}" for n in range(1, 7)))}
+    for name, cell in _cells_of_types(cells, "CARRY4", "CARRY8"):
         for bit in cell["connections"]["S"]:
             if isinstance(bit, int) and bit not in drives:
                 yield name, SITE
 
 
-def _of_types(cells: Cells, *types: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _cells_of_types(cells: Cells, *types: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for name, cell in cells.items():
         if cell["type"] in types:
             yield name, cell
@@ -105,10 +105,10 @@ def _bit(cell: Mapping[str, Any], port: str) -> int | str | None:
 
 def _users(cells: Cells) -> Counter[int | str | None]:
     """Return the number of cell inputs on every net."""
-    found: Counter[int | str | None] = Counter()
+    users: Counter[int | str | None] = Counter()
     for cell in cells.values():
         directions = cell.get("port_directions", {})
         for port, bits in cell["connections"].items():
             if directions.get(port) == "input":
-                found.update(bits)
-    return found
+                users.update(bits)
+    return users

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from diastole.errors import BadInput
-from diastole.nearest import meant
+from diastole.nearest import suggestion
 from diastole.synth.liberty import Library
 from diastole.synth.sites import (
     SITE,
@@ -76,8 +76,8 @@ class Fpga:
         if name is None:
             return next(iter(self.devices))
         if name not in self.devices:
-            known, near = ", ".join(self.devices), meant(name, self.devices)
-            raise BadInput(f"--device must be one of {known} for {self.name}, not {name}{near}")
+            choices, near = ", ".join(self.devices), suggestion(name, self.devices)
+            raise BadInput(f"--device must be one of {choices} for {self.name}, not {name}{near}")
         return name
 
     def script(self, top: str, device: str, *, flat: bool) -> str:
@@ -298,8 +298,10 @@ def read_target(name: str) -> Target:
         return sg13g2()
     path = Path(name)
     if path.suffix != ".lib":
-        known, near = ", ".join([*FPGAS, SG13G2]), meant(name, [*FPGAS, SG13G2])
-        raise BadInput(f"--target must be one of {known}, or a Liberty file .lib, not {name}{near}")
+        choices, near = ", ".join([*FPGAS, SG13G2]), suggestion(name, [*FPGAS, SG13G2])
+        raise BadInput(
+            f"--target must be one of {choices}, or a Liberty file .lib, not {name}{near}"
+        )
     return Cells(name=path.name, library=Library.read(path), title=f"the cells of {path.name}")
 
 

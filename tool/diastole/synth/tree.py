@@ -24,10 +24,10 @@ class Component:
 
     @property
     def total(self) -> dict[str, float]:
-        found: dict[str, float] = defaultdict(float)
+        sums: dict[str, float] = defaultdict(float)
         for each in (self.own, *(part.total for part in self.parts)):
-            _add(found, each)
-        return dict(found)
+            _add(sums, each)
+        return dict(sums)
 
     def record(self, resources: Iterable[str]) -> dict[str, Any]:
         """Return the values for JSON: own and total amounts of ``resources``."""
@@ -42,8 +42,8 @@ class Component:
 
     def everywhere(self, name: str) -> "list[Component]":
         """Return all places of a component with this name, the component itself and below."""
-        found = [self] if self.name == name else []
-        return found + [each for part in self.parts for each in part.everywhere(name)]
+        own = [self] if self.name == name else []
+        return own + [each for part in self.parts for each in part.everywhere(name)]
 
 
 def amounts(of: Mapping[str, float], resources: tuple[str, ...]) -> dict[str, float]:

@@ -14,7 +14,7 @@ KINDS: Mapping[Any, Any] = {nn.Linear: Linear, nn.Conv2d: Conv2d}
 derived types may compute anything, and their owners may read the weights without a call, as
 ``nn.MultiheadAttention`` does."""
 EXCLUDES = "!"
-SHOWN = 10
+MAX_LISTED = 10
 """Number of names in a message."""
 
 
@@ -30,21 +30,21 @@ def chosen_modules(model: nn.Module, names: str | Sequence[str]) -> dict[str, nn
     modules = dict(model.named_modules(remove_duplicate=False))
     plain = [name for name, module in modules.items() if type(module) in KINDS]
     leaves = [name for name, module in modules.items() if not list(module.children())]
-    wanted = [pattern for pattern in patterns if not pattern.startswith(EXCLUDES)]
-    out = [pattern.removeprefix(EXCLUDES) for pattern in patterns if pattern not in wanted]
-    for pattern in wanted or ["*"]:
+    included = [pattern for pattern in patterns if not pattern.startswith(EXCLUDES)]
+    out = [pattern.removeprefix(EXCLUDES) for pattern in patterns if pattern not in included]
+    for pattern in included or ["*"]:
         if not matching(plain, [pattern]):
             raise ValueError(_nothing(pattern, pattern, modules))
     for pattern in out:
         if not matching(leaves, [pattern]):
             raise ValueError(_nothing(EXCLUDES + pattern, pattern, modules))
     # A module with two names is left out if one of the names is left out.
-    held = {id(modules[name]) for name in matching(leaves, out)}
-    found = {name: modules[name] for name in matching(plain, wanted or ["*"])}
-    kept = {name: module for name, module in found.items() if id(module) not in held}
-    if not kept:
+    excluded = {id(modules[name]) for name in matching(leaves, out)}
+    candidates = {name: modules[name] for name in matching(plain, included or ["*"])}
+    chosen = {name: module for name, module in candidates.items() if id(module) not in excluded}
+    if not chosen:
         raise ValueError(f"names leave nothing to swap: {', '.join(patterns)}")
-    return kept
+    return chosen
 
 
 def matching(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
@@ -83,8 +83,8 @@ def named_module(name: str) -> str:
 
 def few_names(names: Sequence[str]) -> str:
     """Return some names for a message, and the number of the remaining names."""
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - MAX_LISTED
+    return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def kind_of(module: nn.Module) -> str:
@@ -92,13 +92,13 @@ def kind_of(module: nn.Module) -> str:
     return f"a {type(module).__name__}{' of diastole.torch' * isinstance(module, DeviceLayer)}"
 
 
-def _nothing(said: str, pattern: str, modules: Mapping[str, nn.Module]) -> str:
+def _nothing(argument: str, pattern: str, modules: Mapping[str, nn.Module]) -> str:
     """Return a message for a pattern that matches no layer, with the modules that are present."""
-    start = f"names: {said!r} matches no nn.Linear and no nn.Conv2d"
-    found = [name for name in matching(modules, [pattern]) if name]
-    if found:
+    start = f"names: {argument!r} matches no nn.Linear and no nn.Conv2d"
+    matches = [name for name in matching(modules, [pattern]) if name]
+    if matches:
         layers = (nn.Linear, nn.Conv2d)
-        first = sorted(found, key=lambda name: not isinstance(modules[name], layers))[:3]
+        first = sorted(matches, key=lambda name: not isinstance(modules[name], layers))[:3]
         return f"{start}, but {', '.join(f'{name}, {kind_of(modules[name])}' for name in first)}"
     plain = [named_module(name) for name, module in modules.items() if type(module) in KINDS]
     return f"{start}; there is {few_names(plain) or 'none'}"

@@ -98,12 +98,12 @@ def compare(
             f"model must be one that is not converted; swapped are {few_names(swapped)}"
         )
     baseline = _types_of(model)
-    chosen = _by_name(formats, baseline)
+    formats_by_name = _by_name(formats, baseline)
     models = {baseline: copy.deepcopy(model)}
-    for name, each in chosen.items():
+    for name, each in formats_by_name.items():
         twin = copy.deepcopy(model)
         models[name] = place(twin, formats=each, names=names, device=device, seed=seed)
-    measured = next(iter(chosen))
+    measured = next(iter(formats_by_name))
     tally = Tally()
     losses: dict[str, list[float]] = {}
     with torch.random.fork_rng():
@@ -150,12 +150,12 @@ def _by_name(
     formats: "Iterable[Formats] | Mapping[str, Formats]", baseline: str
 ) -> dict[str, Formats]:
     if isinstance(formats, Mapping):
-        chosen = dict(cast(Mapping[str, Formats], formats))
+        formats_by_name = dict(cast(Mapping[str, Formats], formats))
     else:
         listed = [formats] if isinstance(formats, str) else list(formats)
-        chosen: dict[str, Formats] = {
+        formats_by_name: dict[str, Formats] = {
             each if isinstance(each, str) else str(each): each for each in listed
         }
-    if not chosen or baseline in chosen:
+    if not formats_by_name or baseline in formats_by_name:
         raise ValueError(f"formats must name one or more, beside {baseline}, not {formats!r}")
-    return chosen
+    return formats_by_name

@@ -14,7 +14,7 @@ from torch.nn.utils import parametrize
 
 from diastole.console import note
 from diastole.report.format_table import align
-from diastole.torch.chosen_modules import KINDS, SHOWN, few_names, named_module
+from diastole.torch.chosen_modules import KINDS, MAX_LISTED, few_names, named_module
 from diastole.torch.device_layers import DeviceLayer
 from diastole.torch.multiplications import Counting, Tally, count_pass, is_counting
 from diastole_sim.device.interface import DeviceProtocol
@@ -97,9 +97,11 @@ class Report:
         if self.multiplications is not None:
             counted = self.multiplications
             names.sort(key=lambda name: -counted.get(name, 0))
-        words = [f"{named_module(name)} ({self._words(name)})" for name in names[:SHOWN]]
-        if len(names) > SHOWN:
-            words.append(f"and {len(names) - SHOWN} more, which diastole.torch.report(model) names")
+        words = [f"{named_module(name)} ({self._words(name)})" for name in names[:MAX_LISTED]]
+        if len(names) > MAX_LISTED:
+            words.append(
+                f"and {len(names) - MAX_LISTED} more, which diastole.torch.report(model) names"
+            )
         return ", ".join(words)
 
     def _words(self, name: str) -> str:
@@ -163,7 +165,7 @@ def _left(
     model: nn.Module, modules: Mapping[str, nn.Module], tally: Tally | None
 ) -> dict[str, str]:
     """Return the reasons why modules that multiply matrices are not swapped, by name."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     inner: set[int] = set()
     for name, module in modules.items():
         if id(module) in inner or isinstance(module, DeviceLayer):
@@ -172,8 +174,8 @@ def _left(
             inner |= {id(each) for each in module.modules()}
         counted = tally is not None and tally.by_module.get(name, 0) > 0
         if isinstance(module, PRODUCTS) or (_has_matrix(module) and (counted or tally is None)):
-            found[name] = _why(module)
-    return found
+            reasons[name] = _why(module)
+    return reasons
 
 
 def _has_matrix(module: nn.Module) -> bool:

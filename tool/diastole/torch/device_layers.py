@@ -16,7 +16,7 @@ from diastole_sim.device.interface import DeviceProtocol
 from diastole_sim.host import host_device as host
 from diastole_sim.spec.require import require_int
 
-OWN = ("machine", "origin", "number", "watching")
+LAYER_ATTRIBUTES = ("machine", "origin", "number", "watching")
 """Attributes of a device layer that the replaced module does not have."""
 
 
@@ -51,7 +51,7 @@ class Origin:
         self.module = module
 
 
-def watched(module: nn.Module, given: Any) -> None:
+def empty_hook(module: nn.Module, inputs: Any) -> None:
     """Do nothing, as a hook. Without gradients and without a hook in any module,
     ``nn.TransformerEncoderLayer`` reads the weights of its layers and does not call the layers."""
 
@@ -81,7 +81,7 @@ class DeviceLayer(nn.Module):
         self.origin = None
         self.number = uses.number(count) if number is None else number
         require_int("number", self.number, 0, MAX_LAYER + 1 - count)
-        self.watching = self.register_forward_pre_hook(watched)
+        self.watching = self.register_forward_pre_hook(empty_hook)
 
     @property
     def device(self) -> DeviceProtocol:
@@ -93,10 +93,10 @@ class DeviceLayer(nn.Module):
         the layer was made without an original module."""
         plain: Any = self.plain.__new__(self.plain) if self.origin is None else self.origin.module
         self.watching.remove()
-        held = cast(dict[str, Any], vars(self))
-        kept = {name: each for name, each in held.items() if name not in OWN}
+        attributes = cast(dict[str, Any], vars(self))
+        own = {name: each for name, each in attributes.items() if name not in LAYER_ATTRIBUTES}
         plain.__dict__.clear()  # drops removed attributes, as the weight by remove_weight_norm
-        plain.__dict__.update(kept)
+        plain.__dict__.update(own)
         return plain
 
     def extra_repr(self) -> str:
@@ -169,16 +169,16 @@ class Conv2d(DeviceLayer, nn.Conv2d):
 
 
 @uncompiled
-def _linear(layer: Linear, given: torch.Tensor) -> torch.Tensor:
-    x, w, kind = exact_operands(given, layer.weight, ("input", "weight"))
+def _linear(layer: Linear, arguments: torch.Tensor) -> torch.Tensor:
+    x, w, kind = exact_operands(arguments, layer.weight, ("input", "weight"))
     y = device_product(x, w.t(), layer.device, layer_tags(layer.number))
     bias: Any = layer.bias
     return (y if bias is None else y + bias.float()).to(kind)
 
 
 @uncompiled
-def _convolved(layer: Conv2d, given: torch.Tensor) -> torch.Tensor:
-    x, w, kind = exact_operands(given, layer.weight, ("input", "weight"))
+def _convolved(layer: Conv2d, arguments: torch.Tensor) -> torch.Tensor:
+    x, w, kind = exact_operands(arguments, layer.weight, ("input", "weight"))
     if x.ndim not in (3, 4) or x.shape[-3] != layer.in_channels:
         raise ValueError(
             f"input must be (N, {layer.in_channels}, rows, columns), or without N, "
@@ -198,8 +198,8 @@ def _convolved(layer: Conv2d, given: torch.Tensor) -> torch.Tensor:
     bias: Any = layer.bias
     if bias is not None:
         y = y + bias.float()[:, None, None]
-    y = y.to(kind).contiguous(memory_format=_memory_format(given, layer.weight))
-    return y if given.ndim == 4 else y[0]
+    y = y.to(kind).contiguous(memory_format=_memory_format(arguments, layer.weight))
+    return y if arguments.ndim == 4 else y[0]
 
 
 def _unfolded(layer: Conv2d, x: torch.Tensor) -> tuple[torch.Tensor, tuple[int, int]]:

@@ -188,5 +188,5 @@ def _numbers(tensor: Any) -> Any:
 
 def _checked(tags: Any) -> Tags:
     if len(tags) != 3:
-        raise ValueError(f"tags must be 3 integers, of X, W and dY, not {tags!r}")
+        raise ValueError(f"tags must be 3 integers, for X, W and dY, not {tags!r}")
     return tags

@@ -23,7 +23,13 @@ from diastole_sim.device.interface import ProductResult
 from diastole_sim.golden import numpy_device as golden
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.copies import Copy
-from diastole_sim.golden.matrix_product import FAR, MIN_NORMAL, Trees, fits, is_one_product
+from diastole_sim.golden.matrix_product import (
+    FAR,
+    MIN_NORMAL,
+    ProductParameters,
+    fits,
+    is_one_product,
+)
 from diastole_sim.golden.operand_rows import Bounds, Integers, decoded_codes, power_of_two
 from diastole_sim.spec.formats import SIGNIFICAND_FRACTION, Format
 from diastole_sim.spec.numerics import Numerics
@@ -92,12 +98,12 @@ class TorchGoldenDevice(GoldenDevice):
         if len(operands) == 1 and all(self._is_plain(one) for one in operands[0].values()):
             values: dict[str, Any] = {}
             for product in operation.products:
-                found = self._product(product, operands[0])
-                if found is None:
+                result = self._product(product, operands[0])
+                if result is None:
                     for one in operands[0].values():
                         self._decoded.pop(one, None)
                     break
-                values[product.result.name] = found
+                values[product.result.name] = result
             else:
                 self.exact_in_torch += len(values)
                 return [
@@ -116,7 +122,7 @@ class TorchGoldenDevice(GoldenDevice):
         or Inf that poisons results."""
         poison = self.numerics.special == "poison"
         special = poison and (tensor.nan or tensor.inf or tensor.saturated > 0)
-        return tensor.chosen.format.plane_count == 1 and not special
+        return tensor.storage.format.plane_count == 1 and not special
 
     def _product(self, product: MatrixProduct, operands: Mapping[str, Quantised]) -> Any:
         """Return the product of two tensors in float32; None if a bit may be lost before the last
@@ -125,7 +131,7 @@ class TorchGoldenDevice(GoldenDevice):
             self._side(operands[tensor.name], product.copy(tensor)) for tensor in product.factors
         )
         classes = [operands[tensor.name].tensor_class for tensor in product.factors]
-        trees = Trees.of(classes[0], classes[1], self.numerics)
+        trees = ProductParameters.of(classes[0], classes[1], self.numerics)
         # An accumulator of floats adds chunks of the contraction: the result is no single sum.
         if trees.accumulator is not None or not is_one_product(a, b, trees):
             return None
@@ -138,12 +144,12 @@ class TorchGoldenDevice(GoldenDevice):
     def _side(self, tensor: Quantised, number: int) -> "tuple[Decoded, Bounds]":
         """Return a factor as a product reads the factor, with rows along the contraction, and the
         bounds."""
-        two = tensor.chosen.two_copies
+        two = tensor.storage.two_copies
         stored = self._decoded.setdefault(tensor, {})
         place = number if two else 0
         if place not in stored:
             stored[place] = decode(tensor, place, self.torch_device)
-        read = stored[place].read(turned=number == 1 and not two, length=tensor.shape[number])
+        read = stored[place].read(transposed=number == 1 and not two, length=tensor.shape[number])
         return read, read.bounds
 
 
@@ -165,9 +171,9 @@ class Decoded:
     exponents: tuple[int, int]
     format: Format
 
-    def read(self, *, turned: bool, length: int) -> "Decoded":
+    def read(self, *, transposed: bool, length: int) -> "Decoded":
         """Return the copy with rows along a contraction: ``length`` rows, without padding rows."""
-        if not turned:
+        if not transposed:
             return replace(self, values=self.values[:length])
         return replace(self, values=self.values.T[:length], deficits=self.deficits[::-1])
 
@@ -208,7 +214,7 @@ def decode(tensor: Quantised, number: int, where: Any) -> Decoded:
     element counts as the largest element of the group. :mod:`diastole_sim.golden.operand_rows`
     decodes with equal rules.
     """
-    kind, stored = tensor.chosen.format, tensor.copies[number]
+    kind, stored = tensor.storage.format, tensor.copies[number]
     nonzero = (stored.exponents != 0) & (stored.exponents != kind.nan_byte)
     exponents, significands = stored_parts(stored.exponents, kind, tensor.tensor_exponent)
     unit = exponents + 1 - kind.precision - SIGNIFICAND_FRACTION * kind.two_level
@@ -254,7 +260,7 @@ def _spread(scales: Any, stored: Copy, tensor: Quantised) -> Any:
     """Return the scale of every element, repeated from the scales of the groups."""
     rows, columns = stored.codes.shape
     high = rows // scales.shape[0]
-    wide = tensor.chosen.grouping.size if tensor.chosen.two_copies else tensor.block
+    wide = tensor.storage.grouping.size if tensor.storage.two_copies else tensor.block
     if high > 1:
         scales = scales.repeat_interleave(high, 0)
     if wide > 1:
@@ -267,13 +273,13 @@ def _deficits(
 ) -> tuple[int, int]:
     """Return the largest distance of a group's exponent below the maximum of the row, and below the
     maximum of the column."""
-    kind, scale = tensor.chosen.format, tensor.tensor_exponent
+    kind, scale = tensor.storage.format, tensor.tensor_exponent
 
     def largest(maxima: Any) -> int:
         of_lines, _ = stored_parts(maxima, kind, scale)
         return int(((of_lines - exponents) * nonzero).max())
 
-    along_columns = 0 if tensor.chosen.two_copies else largest(stored.col_max[None, :])
+    along_columns = 0 if tensor.storage.two_copies else largest(stored.col_max[None, :])
     return largest(stored.row_max[:, None]), along_columns
 
 

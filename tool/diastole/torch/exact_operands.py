@@ -17,8 +17,8 @@ def exact_operands(x: Any, w: Any, names: tuple[str, str] = ("x", "w")) -> tuple
     The type is the type of the operands. With autocast, the type is the type of autocast, and the
     operands may have two types.
     """
-    for name, given in zip(names, (x, w), strict=True):
-        require_readable(name, given)
+    for name, operand in zip(names, (x, w), strict=True):
+        require_readable(name, operand)
     first, second = names
     if x.device != w.device:
         raise ValueError(
@@ -36,55 +36,55 @@ def exact_operands(x: Any, w: Any, names: tuple[str, str] = ("x", "w")) -> tuple
     return x.float(), w.float(), kind
 
 
-def require_readable(name: str, given: Any) -> None:
+def require_readable(name: str, operand: Any) -> None:
     """Refuse a value without readable numbers: TypeError, or RuntimeError for a tensor that stands
     for other tensors, as in ``vmap`` or an export."""
-    if isinstance(given, torch.fx.Proxy):
+    if isinstance(operand, torch.fx.Proxy):
         raise RuntimeError(f"torch.fx cannot trace a product of a device: {INSTEAD}")
-    if not isinstance(given, torch.Tensor):
-        raise TypeError(f"{name} must be a tensor of torch, not {type(given).__name__}")
+    if not isinstance(operand, torch.Tensor):
+        raise TypeError(f"{name} must be a tensor of torch, not {type(operand).__name__}")
     if torch.jit.is_tracing():
         raise RuntimeError(
             "torch.jit.trace, and the ONNX export that uses it, cannot record a product of a "
             f"device: {INSTEAD}"
         )
-    _require_numbers(name, given)
-    if given.layout != torch.strided:
-        raise TypeError(f"{name} must be a dense tensor, not one of layout {given.layout}")
-    if given.is_nested:
+    _require_numbers(name, operand)
+    if operand.layout != torch.strided:
+        raise TypeError(f"{name} must be a dense tensor, not one of layout {operand.layout}")
+    if operand.is_nested:
         raise TypeError(
             f"{name} must be a dense tensor, not a nested one "
             "(nn.TransformerEncoder makes those unless enable_nested_tensor=False)"
         )
-    if given.dtype not in TYPES:
+    if operand.dtype not in TYPES:
         raise TypeError(
             f"{name} must be float32, which is what a machine reads, or bfloat16 or float16, "
-            f"not {given.dtype}: convert it with .float()"
+            f"not {operand.dtype}: convert it with .float()"
         )
 
 
-def _require_numbers(name: str, given: Any) -> None:
-    if torch._C._functorch.is_functorch_wrapped_tensor(given):
+def _require_numbers(name: str, operand: Any) -> None:
+    if torch._C._functorch.is_functorch_wrapped_tensor(operand):
         raise RuntimeError(
             "vmap, grad, jvp and the other functions of torch.func cannot look into a device: "
             "layers and matmul take axes in front, matmul a stack of w too, and backward() gives "
             "the gradients"
         )
-    if forward_ad.unpack_dual(given).tangent is not None:
+    if forward_ad.unpack_dual(operand).tangent is not None:
         raise RuntimeError("a device has no forward mode of autograd: call backward() instead")
-    if torch.compiler.is_compiling() or _is_traced(given):
+    if torch.compiler.is_compiling() or _is_traced(operand):
         raise RuntimeError(
             f"torch.export, and the ONNX export that uses it, cannot record a product of a device: "
             f"{INSTEAD}"
         )
-    if given.is_meta:
+    if operand.is_meta:
         raise RuntimeError(f"{name} must hold numbers: a tensor on the device meta has none")
-    if is_traceable_wrapper_subclass(given):
+    if is_traceable_wrapper_subclass(operand):
         raise TypeError(
-            f"{name} must be a plain tensor, not a {type(given).__name__}, which wraps others"
+            f"{name} must be a plain tensor, not a {type(operand).__name__}, which wraps others"
         )
 
 
-def _is_traced(given: Any) -> bool:
-    fake = isinstance(given, torch._subclasses.FakeTensor)
+def _is_traced(operand: Any) -> bool:
+    fake = isinstance(operand, torch._subclasses.FakeTensor)
     return fake or torch.fx.experimental.proxy_tensor.get_proxy_mode() is not None

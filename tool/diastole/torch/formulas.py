@@ -32,8 +32,8 @@ def formula_of(function: Any) -> Formula | None:
     """Return the formula that counts the multiplications of a function; None without a formula. For
     a function without a formula, :func:`is_unknown` tells whether the function may multiply."""
     packet = getattr(function, "_overloadpacket", function)
-    if packet in OWN:
-        return OWN[packet]
+    if packet in FORMULAS:
+        return FORMULAS[packet]
     operations: Any = flop_registry.get(packet)
     if operations is None:
         return None
@@ -62,8 +62,8 @@ def _product(a: Any, b: Any, *_: Any, **__: Any) -> int:
     return a.numel() * b.shape[-1]
 
 
-def _linear(given: Any, weight: Any, *_: Any, **__: Any) -> int:
-    return given.numel() * weight.shape[0]
+def _linear(arguments: Any, weight: Any, *_: Any, **__: Any) -> int:
+    return arguments.numel() * weight.shape[0]
 
 
 def _added_product(_: Any, a: Any, b: Any, *__: Any, **___: Any) -> int:
@@ -111,9 +111,9 @@ def _self_attention(weights: int, width: int, sequences: Any) -> int:
     return sum(length * (weights + 2 * length * width) for length in lengths)
 
 
-def _recurrence(given: Any, *rest: Any, **_: Any) -> int:
+def _recurrence(arguments: Any, *rest: Any, **_: Any) -> int:
     """Count every weight once for every element of every sequence."""
-    return prod(given.shape[:-1]) * _weights(rest[:4])
+    return prod(arguments.shape[:-1]) * _weights(rest[:4])
 
 
 def _listed_recurrence(place: int) -> Callable[..., int]:
@@ -122,7 +122,7 @@ def _listed_recurrence(place: int) -> Callable[..., int]:
     return lambda *args, **_: prod(args[0].shape[:-1]) * _weights(args[place])
 
 
-OWN: dict[Any, Formula] = {
+FORMULAS: dict[Any, Formula] = {
     aten.linear: _linear,  # called by torch for nested tensors
     aten.mv: _first,
     aten.dot: _first,

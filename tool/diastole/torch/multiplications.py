@@ -105,12 +105,12 @@ class Counting:
 
     def add_of_torch(self, count: int) -> None:
         """Count multiplications of torch."""
-        if self._is_heard():
+        if self._is_counted():
             self._add(self.tally.elsewhere, count)
 
     def add_unknown(self, function: Any) -> None:
         """Note a function whose multiplications cannot be counted."""
-        if self._is_heard() and self._path:
+        if self._is_counted() and self._path:
             self.tally.unknown.add(str(getattr(function, "_overloadpacket", function)))
 
     def add_of_device(self, count: int) -> None:
@@ -127,7 +127,7 @@ class Counting:
         finally:
             self._silent -= 1
 
-    def _is_heard(self) -> bool:
+    def _is_counted(self) -> bool:
         return not self._silent and not in_backward()
 
     def _add(self, counts: Counter[str], count: int) -> None:
@@ -161,15 +161,15 @@ class Dispatched(TorchDispatchMode):
         formula = formula_of(func)
         if formula is None and _has_parts(func, args):
             with self:  # not yet decomposed below autograd and in inference mode
-                found = func.decompose(*args, **named)
-            if found is not NotImplemented:
-                return found
-        found = func(*args, **named)
+                result = func.decompose(*args, **named)
+            if result is not NotImplemented:
+                return result
+        result = func(*args, **named)
         if formula is not None:
-            self._count(func, lambda: formula(*args, **named, out_val=found))
+            self._count(func, lambda: formula(*args, **named, out_val=result))
         elif is_unknown(func):
             self.counting.add_unknown(func)
-        return found
+        return result
 
     def _count(self, function: Any, count: Callable[[], int]) -> None:
         """Add the count of a function. An error in the count must not end the user's pass."""

@@ -95,10 +95,10 @@ def uses_of(device: DeviceProtocol) -> Uses:
             f"device must be a diastole.GoldenDevice or a diastole.Device, not {device!r:.60}"
         )
     if device not in _uses:
-        found = Uses()
+        uses = Uses()
         if isinstance(device, golden.NumpyDevice) and type(device) in PLAIN:
-            found.stand_in = TorchGoldenDevice.like(device)
-        _uses[device] = found
+            uses.stand_in = TorchGoldenDevice.like(device)
+        _uses[device] = uses
     return _uses[device]
 
 

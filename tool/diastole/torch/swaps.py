@@ -74,8 +74,8 @@ def restore(model: Any) -> Any:
     """
     _require_module(model)
     modules = dict(model.named_modules(remove_duplicate=False))
-    found = {name: each for name, each in modules.items() if isinstance(each, DeviceLayer)}
-    for name, layer in found.items():
+    layers = {name: each for name, each in modules.items() if isinstance(each, DeviceLayer)}
+    for name, layer in layers.items():
         if type(layer) not in KINDS.values():
             raise ValueError(
                 f"{named_module(name)} must be a layer of diastole.torch, "
@@ -84,22 +84,22 @@ def restore(model: Any) -> Any:
             )
     for each in modules.values():
         forget(each)
-    plain = {id(layer): layer.restored() for layer in found.values()}
-    return _placed(model, {name: plain[id(layer)] for name, layer in found.items()})
+    plain = {id(layer): layer.restored() for layer in layers.values()}
+    return _placed(model, {name: plain[id(layer)] for name, layer in layers.items()})
 
 
 def place(
     model: Any, *, formats: Formats | None, names: str | Sequence[str], device: Any, seed: int
 ) -> Any:
     """Swap layers as :func:`convert` does, without a message."""
-    found = chosen_modules(model, names)
-    _require_types(found)
+    chosen = chosen_modules(model, names)
+    _require_types(chosen)
     machine = _device(formats, device, seed)
     made: dict[int, nn.Module] = {}
-    for module in found.values():
+    for module in chosen.values():
         if id(module) not in made:
             made[id(module)] = KINDS[type(module)].of(module, device=machine)
-    return _placed(model, {name: made[id(module)] for name, module in found.items()})
+    return _placed(model, {name: made[id(module)] for name, module in chosen.items()})
 
 
 def forget(model: nn.Module) -> None:
@@ -124,8 +124,8 @@ def _require_module(model: Any) -> None:
         raise TypeError(f"model must be a torch.nn.Module, not {type(model).__name__}")
 
 
-def _require_types(found: Mapping[str, nn.Module]) -> None:
-    for name, module in found.items():
+def _require_types(modules: Mapping[str, nn.Module]) -> None:
+    for name, module in modules.items():
         wrong = {p.dtype for p in module.parameters()} - set(TYPES)
         if wrong:
             raise ValueError(
@@ -147,6 +147,8 @@ def _device(formats: Formats | None, device: Any, seed: int) -> DeviceProtocol:
         where = "cpu" if device is None else device
         return TorchGoldenDevice(formats=formats, seed=seed, device=where)
     if formats is not None:
-        raise ValueError(f"formats must be absent: the device has its own, not {formats!r}")
+        raise ValueError(
+            f"formats must be left out, not {formats!r}: the device already has formats"
+        )
     uses_of(device)
     return device

@@ -5,14 +5,14 @@ from typing import Any
 
 from diastole.config.file import accepted, likely_format
 from diastole.errors import BadInput
-from diastole.nearest import meant
+from diastole.nearest import suggestion
 from diastole.trials.mixtures import TABLES, Settings
 from diastole_sim.spec.formats import SCALE_CODE_RULES, SCALE_RULES, parse_format, parse_grouping
 from diastole_sim.spec.numerics import CLASS_NAMES
-from diastole_sim.spec.require import shown
+from diastole_sim.spec.require import excerpt
 from diastole_sim.spec.rounding import KINDS, RULES
 
-RULES_OF = {"rounding": tuple(RULES), "scale": (*SCALE_RULES, *SCALE_CODE_RULES)}
+RULES_BY_KEY = {"rounding": tuple(RULES), "scale": (*SCALE_RULES, *SCALE_CODE_RULES)}
 """Accepted values by setting. A grouping has no list of values."""
 KIND = "rounding-kind"
 """Option for the source of random bits, common to all classes."""
@@ -29,29 +29,29 @@ class Choices:
 
 
 def parse_choices(
-    names: str, given: dict[str, str], block: int, kind: str | None = None
+    names: str, options: dict[str, str], block: int, kind: str | None = None
 ) -> Choices:
-    """Return the choices in the text of ``--formats`` and in the options ``given`` for classes and
-    settings. ``kind``: kind of random bits. :class:`BadInput` with a line for every error."""
-    found: dict[str, Any] = {}
+    """Return the choices in the text of ``--formats`` and in ``options`` for classes
+    and settings. ``kind``: kind of random bits. :class:`BadInput` with a line for every error."""
+    values: dict[str, Any] = {}
     problems: list[str] = []
-    for name, text in {"formats": names, **given}.items():
+    for name, text in {"formats": names, **options}.items():
         try:
             parse = parse_by_class if name in TABLES else parse_names
-            found[name] = parse(name, text)
+            values[name] = parse(name, text)
         except BadInput as error:
             problems += error.problems
     if kind is not None and kind not in KINDS:
         problems.append(
-            f'--{KIND} must be {accepted("rounding.kind")}, not "{shown(kind)}"'
-            + meant(kind, KINDS)
+            f'--{KIND} must be {accepted("rounding.kind")}, not "{excerpt(kind)}"'
+            + suggestion(kind, KINDS)
         )
     if problems:
         raise BadInput(*problems)
-    settings = {name: found[name] for name in TABLES if name in found}
+    settings = {name: values[name] for name in TABLES if name in values}
     return Choices(
-        names=found["formats"],
-        mixed={name: found[name] for name in CLASS_NAMES if name in found},
+        names=values["formats"],
+        mixed={name: values[name] for name in CLASS_NAMES if name in values},
         settings=Settings(block=block, kind=kind, **settings),
     )
 
@@ -69,7 +69,7 @@ def parse_names(option: str, text: str) -> list[str]:
                     "bfp4 do, in planes; try these"
                 )
         except ValueError:
-            problem = f'--{option} must each be {accepted("format.x")}, not "{shown(name)}"'
+            problem = f'--{option} must each be {accepted("format.x")}, not "{excerpt(name)}"'
             problems.append(problem + likely_format(name))
     if problems:
         raise BadInput(*problems)
@@ -79,34 +79,35 @@ def parse_names(option: str, text: str) -> list[str]:
 def parse_by_class(option: str, text: str) -> dict[str, str]:
     """Return the values of "V", or of "x=V,dy=V", by class. :class:`BadInput` with a line for every
     wrong value."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     problems: list[str] = []
     for part in text.split(","):
         key, equals, value = (word.strip() for word in part.rpartition("="))
         classes = [key.lower()] if equals else list(CLASS_NAMES)
         if not set(classes) <= set(CLASS_NAMES):
             problems.append(
-                f'--{option} takes {", ".join(CLASS_NAMES)} before "=", not "{shown(key)}"'
+                f'--{option} accepts only {", ".join(CLASS_NAMES)} before "=", not "{excerpt(key)}"'
             )
-        elif set(classes) & set(found):
+        elif set(classes) & set(values):
             problems.append(
-                f"--{option} must say each of {', '.join(CLASS_NAMES)} once: {shown(text)}"
+                f"--{option} must give each of {', '.join(CLASS_NAMES)} a single value, "
+                f"not {excerpt(text)}"
             )
         elif not _is_value(option, value):
             words = accepted(f"{TABLES[option]}.x")
             problems.append(
-                f'--{option} must be {words}, not "{shown(value)}"{_meant(option, value)}'
+                f'--{option} must be {words}, not "{excerpt(value)}"{_suggestion(option, value)}'
             )
         else:
-            found |= dict.fromkeys(classes, value)
+            values |= dict.fromkeys(classes, value)
     if problems:
         raise BadInput(*problems)
-    return found
+    return values
 
 
 def _is_value(option: str, value: str) -> bool:
-    if option in RULES_OF:
-        return value in RULES_OF[option]
+    if option in RULES_BY_KEY:
+        return value in RULES_BY_KEY[option]
     try:
         parse_grouping(value)
     except ValueError:
@@ -114,5 +115,5 @@ def _is_value(option: str, value: str) -> bool:
     return True
 
 
-def _meant(option: str, value: str) -> str:
-    return meant(value, RULES_OF.get(option, ()))
+def _suggestion(option: str, value: str) -> str:
+    return suggestion(value, RULES_BY_KEY.get(option, ()))

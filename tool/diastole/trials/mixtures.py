@@ -31,13 +31,13 @@ class Settings:
 
     def document(self, formats: Formats) -> dict[str, Any]:
         """Return the keys of a configuration file."""
-        chosen = {table: dict(getattr(self, name)) for name, table in TABLES.items()}
+        tables = {table: dict(getattr(self, name)) for name, table in TABLES.items()}
         if self.kind is not None:
-            chosen["rounding"]["kind"] = self.kind
+            tables["rounding"]["kind"] = self.kind
         return {
             "array": {"block": self.block},
             "format": dict(zip(CLASS_NAMES, formats, strict=True)),
-        } | chosen
+        } | tables
 
     def overrides(self, formats: Formats) -> list[str]:
         """Return the keys as arguments of ``--set``."""
@@ -73,27 +73,27 @@ def name_of(formats: Formats) -> str:
 
 
 def combine(
-    names: Sequence[str], given: Mapping[str, Sequence[str]], present: Collection[str]
+    names: Sequence[str], values: Mapping[str, Sequence[str]], present: Collection[str]
 ) -> list[Formats]:
-    """Return the mixtures of formats that are ``given`` by class, in all combinations.
+    """Return the mixtures of the formats in ``values``, by class, in all combinations.
 
-    A class that is ``present`` and not ``given`` takes every format of ``names``. A class that is
-    neither takes a format of another class. The list is empty if nothing is given.
+    A class that is ``present`` and not in ``values`` takes every format of ``names``. A class that
+    is neither takes a format of another class. The list is empty if nothing is given.
     """
-    if not given:
+    if not values:
         return []
-    open_classes = [name for name in CLASS_NAMES if name in present and name not in given]
-    found: list[Formats] = []
-    for chosen in product(*given.values()):
-        fixed = dict(zip(given, chosen, strict=True))
-        for other in names if open_classes else chosen[:1]:
+    open_classes = [name for name in CLASS_NAMES if name in present and name not in values]
+    mixtures: list[Formats] = []
+    for choice in product(*values.values()):
+        fixed = dict(zip(values, choice, strict=True))
+        for other in names if open_classes else choice[:1]:
             x, w, dy = (fixed.get(name, other) for name in CLASS_NAMES)
-            found.append((x, w, dy))
-    return list(dict.fromkeys(found))
+            mixtures.append((x, w, dy))
+    return list(dict.fromkeys(mixtures))
 
 
 def make_mixtures(
-    wanted: Iterable[Formats], settings: Settings, *, strict: bool = False
+    requested: Iterable[Formats], settings: Settings, *, strict: bool = False
 ) -> tuple[list[Mixture], list[str]]:
     """Return mixtures of the requested formats, and notes about formats that do not go together.
 
@@ -101,7 +101,7 @@ def make_mixtures(
     """
     mixtures: list[Mixture] = []
     problems: list[str] = []
-    for formats in wanted:
+    for formats in requested:
         try:
             config = from_document(settings.document(formats), source=SOURCE)
         except BadInput as error:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from diastole.errors import BadInput
-from diastole.files.matrices import BY_SMALL_NAME, operands_of
+from diastole.files.matrices import OPERAND_BY_KEY, operands_of
 from diastole.files.tensors import Floats, check_sizes
 from diastole.trials.mixtures import Mixture
 from diastole_sim.codes.quality import (
@@ -27,7 +27,7 @@ Report = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lost:
+class WorstPlace:
     """Worst place of a mixture. ``product``: name of the result. ``axis``: ``row`` or ``column``.
     ``place``: the worst row or column."""
 
@@ -52,19 +52,19 @@ class Trial:
     bits_both: float
 
     @property
-    def lost(self) -> Lost | None:
+    def worst(self) -> WorstPlace | None:
         """Worst row or column of all products; None if all products are exact."""
-        found = [
-            Lost(product=name, axis=axis, place=place)
+        losses = [
+            WorstPlace(product=name, axis=axis, place=place)
             for name, quality in self.products.items()
             for axis, place in (("row", quality.row), ("column", quality.column))
             if place is not None
         ]
-        return min(found, key=lambda lost: lost.place.snr_db, default=None)
+        return min(losses, key=lambda lost: lost.place.snr_db, default=None)
 
     def reaches(self, least_db: float) -> bool:
         """Return whether all rows and columns have at least ``least_db``."""
-        return self.lost is None or self.lost.place.snr_db >= least_db
+        return self.worst is None or self.worst.place.snr_db >= least_db
 
 
 def class_of(name: str) -> str:
@@ -81,8 +81,8 @@ def check_products(where: str, tensors: Mapping[str, Floats], mixture: Mixture) 
         if len(operation.products) > 1 or not set(names) <= set(tensors):
             continue
         try:
-            given = {name: tensors[name] for name in names}
-            check_sizes(operation.name, given, mixture.numerics)
+            operands = {name: tensors[name] for name in names}
+            check_sizes(operation.name, operands, mixture.numerics)
         except BadInput as error:
             problems += (f"{where}: {problem}" for problem in error.problems)
     if problems:
@@ -98,7 +98,7 @@ def run_trials(
     The trials run on every core: numpy works without the interpreter's lock.
     """
     plain = plain_products(operands_of(matrices))
-    found: list[Trial] = []
+    trials: list[Trial] = []
 
     def attempt(mixture: Mixture) -> Trial:
         return try_mixture(mixture, matrices, plain)
@@ -106,11 +106,11 @@ def run_trials(
     pool = ThreadPoolExecutor(os.cpu_count())
     try:
         for trial in pool.map(attempt, mixtures):
-            found.append(trial)
-            report(len(found), len(mixtures))
+            trials.append(trial)
+            report(len(trials), len(mixtures))
     finally:
         pool.shutdown(cancel_futures=True)  # cancels waiting trials after an error or an interrupt
-    return found
+    return trials
 
 
 def try_mixture(
@@ -121,12 +121,12 @@ def try_mixture(
     converted: dict[str, Quantised] = {}
     surveys: dict[str, Survey] = {}
     for name, matrix in matrices.items():
-        operand = BY_SMALL_NAME.get(name.lower())
+        operand = OPERAND_BY_KEY.get(name.lower())
         if operand is None and not mixture.uniform:
             continue
         number = class_of(name)
-        asked = Conversion(number, tag=CLASS_NAMES.index(number))
-        result = quantise(matrix, asked, mixture.numerics, seed=0)
+        conversion = Conversion(number, tag=CLASS_NAMES.index(number))
+        result = quantise(matrix, conversion, mixture.numerics, seed=0)
         if mixture.uniform:
             surveys[name] = survey_converted(matrix, result)
         if operand is not None:

@@ -20,7 +20,7 @@ def field_banks(sizes: ConverterSizes, copy: int) -> int:
 
 def field_rows(sizes: ConverterSizes, copy: int) -> int:
     """Return the number of rows, of :func:`field_banks` bytes, of the largest exponent field."""
-    entries = sizes.of_classes(sizes.exponent_entries)
+    entries = sizes.by_class(sizes.exponent_entries)
     most = max(n for n, vectors in zip(entries, sizes.vectors, strict=True) if vectors or not copy)
     return -(-most // field_banks(sizes, copy))
 
@@ -104,7 +104,7 @@ class ExponentField(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         sizes = self.sizes
-        counts = sizes.of_classes(sizes.exponent_entries)
+        counts = sizes.by_class(sizes.exponent_entries)
         banks, rows = field_banks(sizes, self.copy), max(2, field_rows(sizes, self.copy))
         count = Signal(range(max(counts)))
         group = Signal(range(field_groups(sizes, self.copy)))
@@ -156,11 +156,11 @@ class ExponentField(wiring.Component):
                 ram.read_en.eq(read),
                 ram.read_addr.eq(Cat(row, group, half)),
             ]
-        there = Signal()
+        read_present = Signal()
         with m.If(read):
-            m.d.sync += there.eq(present)
+            m.d.sync += read_present.eq(present)
         m.d.comb += [
-            self.o.p.byte.eq(Mux(there, Array(results)[bank], 0)),
+            self.o.p.byte.eq(Mux(read_present, Array(results)[bank], 0)),
             self.o.p.last.eq(last),
             self.o.p.end.eq(of_last_group),
         ]
@@ -170,18 +170,18 @@ class ExponentField(wiring.Component):
         """Return the number of the last group of the half that is read."""
         if not self.copy:
             return Const(0)
-        held = Array(Signal.like(self.write.group, name=f"last_group{n}") for n in range(2))
+        last_groups = Array(Signal.like(self.write.group, name=f"last_group{n}") for n in range(2))
         with m.If(self.write_en):
-            m.d.sync += held[self.write_half].eq(self.write.group)
-        return held[half]
+            m.d.sync += last_groups[self.write_half].eq(self.write.group)
+        return last_groups[half]
 
     def _present(self, m, most, half, count):
         """Return whether byte ``count`` of a field was written, in the half that is read. Written
         bytes are counted for the first group."""
-        held = Array(Signal(range(most + 1), name=f"bytes{n}") for n in range(2))
+        byte_counts = Array(Signal(range(most + 1), name=f"bytes{n}") for n in range(2))
         brought = sum(self.write.enable[n] for n in range(field_banks(self.sizes, self.copy)))
         with m.If(self.freed):
-            m.d.sync += held[half].eq(0)
+            m.d.sync += byte_counts[half].eq(0)
         with m.If(self.write_en & (self.write.group == 0)):
-            m.d.sync += held[self.write_half].eq(held[self.write_half] + brought)
-        return count < held[half]
+            m.d.sync += byte_counts[self.write_half].eq(byte_counts[self.write_half] + brought)
+        return count < byte_counts[half]

@@ -9,8 +9,8 @@ from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.image.copy_port import image_group_layout
 from diastole_hw.convert.image.pack_bytes import PackBytes
 from diastole_hw.convert.tile_order import (
-    BACK,
-    BESIDE,
+    NEXT_LINE,
+    RIGHT,
     Numbers,
     cut_layout,
     make_tile_order,
@@ -22,7 +22,7 @@ from diastole_sim.spec.require import require_int
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 MAX_COL_BLOCKS = 2**16
-MAX_KEPT_ROWS = 2**16
+MAX_STORED_ROWS = 2**16
 
 
 class MaxMemory(wiring.Component):
@@ -122,7 +122,7 @@ class ImageMaxima(wiring.Component):
     max_col_blocks : int
         Most columns of blocks of a tensor (1 to 65536). More columns are not checked, and give
         wrong maxima.
-    kept_rows : int
+    stored_rows : int
         Most rows of blocks whose maxima wait for the tiles on the right, if tensors may come in
         patches. The rows are the rows of a patch or, if patches come column by column, of the
         tensor. 0 if no tensor comes in patches.
@@ -132,7 +132,7 @@ class ImageMaxima(wiring.Component):
     start : In(1)
         A pulse before the first group of a tensor.
     cut : In(:func:`diastole_hw.convert.tile_order.cut_layout`)
-        Patches of the tensor; must hold as ``cols``. Present with ``kept_rows``.
+        Patches of the tensor; must hold as ``cols``. Present with ``stored_rows``.
     cls : In(2)
     cols : In(24)
         Columns of the tensor; must hold until the last beat is accepted.
@@ -143,14 +143,14 @@ class ImageMaxima(wiring.Component):
         Row maxima, with zeros up to a whole beat; then column maxima in the same way.
     """
 
-    def __init__(self, sizes: ConverterSizes, *, max_col_blocks: int, kept_rows: int = 0):
+    def __init__(self, sizes: ConverterSizes, *, max_col_blocks: int, stored_rows: int = 0):
         require_int("max_col_blocks", max_col_blocks, 1, MAX_COL_BLOCKS)
-        require_int("kept_rows", kept_rows, 0, MAX_KEPT_ROWS)
-        self.max_col_blocks, self.kept_rows = max_col_blocks, kept_rows
+        require_int("stored_rows", stored_rows, 0, MAX_STORED_ROWS)
+        self.max_col_blocks, self.stored_rows = max_col_blocks, stored_rows
         self.sizes = sizes
         byte = data.StructLayout({"byte": unsigned(8), "last": 1})
         super().__init__(
-            ({"cut": In(cut_layout())} if kept_rows else {})
+            ({"cut": In(cut_layout())} if stored_rows else {})
             | {
                 "start": In(1),
                 "cls": In(2),
@@ -170,8 +170,8 @@ class ImageMaxima(wiring.Component):
             sizes.tile_rows(cls) // (1 if vectors else sizes.block)
             for cls, vectors in enumerate(sizes.vectors)
         )
-        kept = self.kept_rows * (sizes.block if sizes.two_copies else 1)
-        return max(2, kept, *rows)
+        patch_rows = self.stored_rows * (sizes.block if sizes.two_copies else 1)
+        return max(2, patch_rows, *rows)
 
     @property
     def _column_entries(self) -> int:
@@ -197,7 +197,7 @@ class ImageMaxima(wiring.Component):
             self.group.ready.eq(took & self.i.p.last),
         ]
         # Count the bytes of a group, and the lines of both copies in the tile.
-        number = Signal(range(max(sizes.of_classes(sizes.exponent_entries))))
+        number = Signal(range(max(sizes.by_class(sizes.exponent_entries))))
         fresh = Signal(init=1)  # the group is the first of a line of the first copy
         lines = range(max(2, sizes.max_tile_rows // sizes.block))
         line = Signal(lines)  # line of the first copy
@@ -214,8 +214,8 @@ class ImageMaxima(wiring.Component):
                 m.d.sync += fresh.eq(group.line_end)
         m.d.comb += [rows.entry.eq(self._counted(m)), columns.entry.eq(rows.entry)]
         order, order_t = self._orders(m, vectors)
-        top = self._top(m, order) if self.kept_rows else Const(0)
-        of_rows = top + line if self.kept_rows else line
+        top = self._top(m, order) if self.stored_rows else Const(0)
+        of_rows = top + line if self.stored_rows else line
         self._add_rows(m, rows, took, number, fresh, of_rows, vectors)
         self._add_columns(m, columns, took, number, (line, line_t), vectors, order_t)
         self._drain(m, rows, columns, line, top, vectors, draining)
@@ -229,9 +229,9 @@ class ImageMaxima(wiring.Component):
             make_tile_order(
                 m,
                 name,
-                cut=self.cut if self.kept_rows else None,
+                cut=self.cut if self.stored_rows else None,
                 start=self.start,
-                taken=self.group.ready & group.copy_end & here,
+                advance=self.group.ready & group.copy_end & here,
                 last_row=group.last_row,
                 last_col=group.last_col,
             )
@@ -241,11 +241,11 @@ class ImageMaxima(wiring.Component):
     def _top(self, m, order):
         """Return the first row of blocks of the current tile, among the rows that wait."""
         sizes = self.sizes
-        counts = [rows // sizes.block for rows in sizes.of_classes(sizes.tile_rows)]
+        counts = [rows // sizes.block for rows in sizes.by_class(sizes.tile_rows)]
         below = by_class(m, self.cls, counts, "tile_lines")
         top = data_register(range(self._row_entries), name="top")
-        with m.If(order.taken & (order.move != BESIDE)):
-            m.d.sync += top.eq(Mux(order.move == BACK, top + below, 0))
+        with m.If(order.advance & (order.move != RIGHT)):
+            m.d.sync += top.eq(Mux(order.move == NEXT_LINE, top + below, 0))
         with m.If(self.start):
             m.d.sync += top.eq(0)
         return top
@@ -298,8 +298,8 @@ class ImageMaxima(wiring.Component):
             sizes.tile_cols(cls) // (sizes.block if vectors else sizes.group_cols)
             for cls, vectors in enumerate(sizes.vectors)
         ]
-        beside = by_class(m, self.cls, counts, "tile_columns")
-        numbers = Numbers(Const(0, len(here)), beside, 0, after=here + 1)
+        tile_columns = by_class(m, self.cls, counts, "tile_columns")
+        numbers = Numbers(Const(0, len(here)), tile_columns, 0, after=here + 1)
         tile, following = order.follow(m, numbers, "columns")
         with m.If(goes_on):
             m.d.sync += here.eq(here + 1)
@@ -344,7 +344,7 @@ class ImageMaxima(wiring.Component):
         with m.If(move):
             m.d.sync += [valid.eq(read), last.eq(flush & (drained + 1 == entries))]
         with m.If(draining):
-            row_at = first_row + drained if self.kept_rows else drained
+            row_at = first_row + drained if self.stored_rows else drained
             m.d.comb += [rows.addr.eq(row_at), columns.addr.eq(drained)]
             m.d.sync += drained.eq(drained + read)
             with m.If(settled & move & (drained == entries)):
@@ -355,7 +355,7 @@ class ImageMaxima(wiring.Component):
             lines = Signal(len(line) + 1)
             m.d.comb += lines.eq(line + 1)
             m.d.sync += [drained.eq(0), flush.eq(group.last_row)]
-            if self.kept_rows:
+            if self.stored_rows:
                 m.d.sync += first_row.eq(Mux(vectors, top << bits, top))
             with m.If(~group.copy):
                 m.d.sync += [draining.eq(1), of_columns.eq(0)]

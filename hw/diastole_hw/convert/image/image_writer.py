@@ -10,14 +10,14 @@ from amaranth.utils import exact_log2
 from diastole_hw.bus.services import request_layout, write_beat_layout
 from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.image.copy_port import image_group_layout
-from diastole_hw.convert.image.image_maxima import MAX_COL_BLOCKS, MAX_KEPT_ROWS, ImageMaxima
+from diastole_hw.convert.image.image_maxima import MAX_COL_BLOCKS, MAX_STORED_ROWS, ImageMaxima
 from diastole_hw.convert.image.pack import packed_layout
 from diastole_hw.convert.image.pack_bytes import PackBytes
-from diastole_hw.convert.image.plane_turns import PlaneTurns
+from diastole_hw.convert.image.plane_repeater import PlaneRepeater
 from diastole_hw.convert.tile_order import Numbers, cut_layout, make_tile_order
 from diastole_hw.data_registers import data_register
 from diastole_hw.stream.fifo import StreamFifo
-from diastole_hw.transfer.address import Locate
+from diastole_hw.transfer.address import AddressGenerator
 from diastole_hw.transfer.times import times
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.formats import NVFP4
@@ -32,12 +32,12 @@ class MaximaPlaces(NamedTuple):
     """Hold the address of the next beat of maxima, whether the address is known, whether the beat
     is the last, and the ``copy`` of the beat.
 
-    ``copies``: for every copy, the :class:`Locate` of the beginning of the maxima, and the bytes
-    still to be written, at first all bytes.
+    ``copies``: for every copy, the :class:`AddressGenerator` of the beginning of the maxima, and
+    the bytes still to be written, at first all bytes.
     """
 
     address: Value
-    known: Value
+    valid: Value
     last: Value
     copy: Value
     copies: tuple
@@ -57,7 +57,7 @@ class ImageWriter(wiring.Component):
     Parameters
     ----------
     sizes : ConverterSizes
-    max_col_blocks, kept_rows : int
+    max_col_blocks, stored_rows : int
         As in :class:`ImageMaxima`.
 
     Members
@@ -70,7 +70,7 @@ class ImageWriter(wiring.Component):
     scale : In(8)
         As in :class:`diastole_hw.convert.converter.Converter`; must hold until ``done``.
     cut : In(:func:`diastole_hw.convert.tile_order.cut_layout`)
-        Patches of the tensor; must hold as ``scale``. Present with ``kept_rows``.
+        Patches of the tensor; must hold as ``scale``. Present with ``stored_rows``.
     group : In(stream of :func:`image_group_layout`)
         Every group, before its bytes, as input of :class:`ImageMaxima`.
     planes : In(2)
@@ -86,16 +86,16 @@ class ImageWriter(wiring.Component):
         A pulse when the last beat is accepted.
     """
 
-    def __init__(self, sizes: ConverterSizes, *, max_col_blocks: int, kept_rows: int = 0):
+    def __init__(self, sizes: ConverterSizes, *, max_col_blocks: int, stored_rows: int = 0):
         require_int("max_col_blocks", max_col_blocks, 1, MAX_COL_BLOCKS)
-        require_int("kept_rows", kept_rows, 0, MAX_KEPT_ROWS)
-        self.max_col_blocks, self.kept_rows = max_col_blocks, kept_rows
+        require_int("stored_rows", stored_rows, 0, MAX_STORED_ROWS)
+        self.max_col_blocks, self.stored_rows = max_col_blocks, stored_rows
         self.sizes = sizes
         byte = data.StructLayout({"byte": unsigned(8), "last": 1})
-        elements = packed_layout(sizes.data_width, self.sizes.most_planes)
+        elements = packed_layout(sizes.data_width, self.sizes.max_planes)
         super().__init__(
             {"planes": In(2 if sizes.planar else 0)}
-            | ({"cut": In(cut_layout())} if kept_rows else {})
+            | ({"cut": In(cut_layout())} if stored_rows else {})
             | {
                 "start": In(1),
                 "cls": In(2),
@@ -116,9 +116,9 @@ class ImageWriter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         maxima = ImageMaxima(
-            self.sizes, max_col_blocks=self.max_col_blocks, kept_rows=self.kept_rows
+            self.sizes, max_col_blocks=self.max_col_blocks, stored_rows=self.stored_rows
         )
-        entries = self.sizes.of_classes(self.sizes.exponent_entries)
+        entries = self.sizes.by_class(self.sizes.exponent_entries)
         packer = PackBytes(data_width=self.sizes.data_width, most=max(entries))
         groups = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
         of_maxima = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
@@ -134,7 +134,7 @@ class ImageWriter(wiring.Component):
         connect(m, flipped(self.exponents), maxima.i)
         m.d.comb += [
             maxima.start.eq(self.start),
-            *([maxima.cut.eq(self.cut)] if self.kept_rows else []),
+            *([maxima.cut.eq(self.cut)] if self.stored_rows else []),
             maxima.cls.eq(self.cls),
             maxima.cols.eq(self.cols),
             packer.i.valid.eq(maxima.o.valid),
@@ -143,7 +143,7 @@ class ImageWriter(wiring.Component):
             maxima.o.ready.eq(packer.i.ready),
         ]
         streams = groups.o, packer.o, self.elements
-        if self.sizes.planar and self.sizes.most_planes > 1:
+        if self.sizes.planar and self.sizes.max_planes > 1:
             streams = self._planes(m, *streams)
         self._sequence(m, *streams, maxima.beats)
         return m
@@ -151,17 +151,17 @@ class ImageWriter(wiring.Component):
     def _planes(self, m, groups, exponents, elements):
         """Return the streams with every group repeated for every plane."""
         sizes = self.sizes
-        m.submodules.planes = turns = PlaneTurns(
+        m.submodules.planes = repeater = PlaneRepeater(
             data_width=self.sizes.data_width,
-            planes=sizes.most_planes,
-            exponent_beats=max(sizes.of_classes(sizes.exponent_beats)),
-            element_beats=max(sizes.of_classes(sizes.element_beats)),
+            planes=sizes.max_planes,
+            exponent_beats=max(sizes.by_class(sizes.exponent_beats)),
+            element_beats=max(sizes.by_class(sizes.element_beats)),
         )
-        m.d.comb += turns.planes_less_1.eq(self.planes)
-        connect(m, groups, turns.group)
-        connect(m, exponents, turns.exponents)
-        connect(m, flipped(elements), turns.elements)
-        return turns.group_o, turns.exponents_o, turns.elements_o
+        m.d.comb += repeater.planes_less_1.eq(self.planes)
+        connect(m, groups, repeater.group)
+        connect(m, exponents, repeater.exponents)
+        connect(m, flipped(elements), repeater.elements)
+        return repeater.group_o, repeater.exponents_o, repeater.elements_o
 
     def _of_plane(self, m, plane, copy, lengths, name):
         """Return the bytes from plane 0 of an image to plane ``plane``. ``lengths``: bytes of a
@@ -171,63 +171,69 @@ class ImageWriter(wiring.Component):
         m.d.comb += offset.eq(length * plane)
         return offset
 
-    def _maximum_planes(self, m, found, lengths, known, written):
+    def _maximum_planes(self, m, place, lengths, lengths_valid, written):
         """Return the place of the next beat of maxima for the current plane, and whether the plane
         is the last. ``written``: the beat is written."""
         plane = Signal(2, name="maximum_plane")
         ends = plane == self.planes
         with m.If(written):
             m.d.sync += plane.eq(Mux(ends, 0, plane + 1))
-        offset = self._of_plane(m, plane, found.copy, lengths, "maximum_offset")
-        return found._replace(address=found.address + offset, known=found.known & known), ends
+        offset = self._of_plane(m, plane, place.copy, lengths, "maximum_offset")
+        return place._replace(
+            address=place.address + offset, valid=place.valid & lengths_valid
+        ), ends
 
     def _lengths(self, m, maxima):
         """Return the bytes of a plane of every copy, and whether the bytes are known. An image ends
         with its maxima."""
-        known = []
+        valid = []
         lengths = []
         starts = (self.destination, self.destination_t)
         for copy, (locate, bytes_) in enumerate(maxima.copies):
             length = data_register(ADDRESS_BITS, name=f"length{copy}")
-            there = Signal(name=f"length{copy}_known")
-            with m.If(~there & locate.ready):
-                m.d.sync += [length.eq(locate.address + bytes_ - starts[copy]), there.eq(1)]
+            length_valid = Signal(name=f"length{copy}_valid")
+            with m.If(~length_valid & locate.ready):
+                m.d.sync += [length.eq(locate.address + bytes_ - starts[copy]), length_valid.eq(1)]
             with m.If(self.start):
-                m.d.sync += there.eq(0)
-            known.append(there)
+                m.d.sync += length_valid.eq(0)
+            valid.append(length_valid)
             lengths.append(length)
-        return lengths, Cat(known).all()
+        return lengths, Cat(valid).all()
 
     def _sequence(self, m, groups, exponents, elements, maxima):
         sizes = self.sizes
         exponent_beats = by_class(
-            m, self.cls, sizes.of_classes(sizes.exponent_beats), "exponent_beats"
+            m, self.cls, sizes.by_class(sizes.exponent_beats), "exponent_beats"
         )
-        element_beats = by_class(
-            m, self.cls, sizes.of_classes(sizes.element_beats), "element_beats"
-        )
+        element_beats = by_class(m, self.cls, sizes.by_class(sizes.element_beats), "element_beats")
         address = Signal(ADDRESS_BITS)
         group_done = Signal()
         maximum_done = Signal()
-        found = self._locate_maxima(m, maximum_done)
+        maximum_place = self._locate_maxima(m, maximum_done)
         # Places and flags for a single plane, if images have several.
         maximum_written, group_ends, group_offset = maximum_done, group_done, None
-        maximum_ends = group_known = Const(1, 1)
+        maximum_ends = group_valid = Const(1, 1)
         if sizes.planar:
             maximum_written = Signal()
-            lengths, known = self._lengths(m, found)
-            found, maximum_ends = self._maximum_planes(m, found, lengths, known, maximum_written)
+            lengths, lengths_valid = self._lengths(m, maximum_place)
+            maximum_place, maximum_ends = self._maximum_planes(
+                m, maximum_place, lengths, lengths_valid, maximum_written
+            )
             m.d.comb += maximum_done.eq(maximum_written & maximum_ends)
-            if sizes.most_planes > 1:
+            if sizes.max_planes > 1:
                 plane = groups.p.plane
                 group_ends = group_done & groups.p.last_plane
-                group_known = known | (plane == 0)
+                group_valid = lengths_valid | (plane == 0)
                 group_offset = self._of_plane(m, plane, groups.p.copy, lengths, "group_offset")
         first = self._locate_groups(m, groups, group_ends)
         m.d.comb += address.eq(first if group_offset is None else first + group_offset)
-        maximum_address, located, last_maximum = found.address, found.known, found.last
+        maximum_address, located, last_maximum = (
+            maximum_place.address,
+            maximum_place.valid,
+            maximum_place.last,
+        )
         m.d.comb += self.o.p.strb.eq(~0)
-        most = max(*sizes.of_classes(sizes.exponent_beats), *sizes.of_classes(sizes.element_beats))
+        most = max(*sizes.by_class(sizes.exponent_beats), *sizes.by_class(sizes.element_beats))
         count = data_register(range(most))
         second = Signal()  # the header of the second copy
         padding = Signal()  # write zeros up to the end of the group
@@ -243,7 +249,7 @@ class ImageWriter(wiring.Component):
                 m.d.comb += self.request.p.addr.eq(maximum_address)
                 m.d.comb += self.request.p.beats.eq(1)
                 with m.If(
-                    groups.valid & exponents.valid & group_known
+                    groups.valid & exponents.valid & group_valid
                     if sizes.planar
                     else groups.valid & exponents.valid
                 ):
@@ -324,12 +330,12 @@ class ImageWriter(wiring.Component):
         copy."""
         sizes = self.sizes
         shift = exact_log2(sizes.group_cols)
-        beats = by_class(m, self.cls, sizes.of_classes(sizes.group_beats), "group_beats")
+        beats = by_class(m, self.cls, sizes.by_class(sizes.group_beats), "group_beats")
         pitches = []
         for name, length in (("pitch", self.cols), ("pitch_t", self.rows)):
             pitch = Signal(ADDRESS_BITS, name=name)
             groups = (length + (2**shift - 1)) >> shift
-            counts = sizes.of_classes(sizes.group_beats)
+            counts = sizes.by_class(sizes.group_beats)
             products = [times(groups, count) for count in counts]
             chosen = products[0] if len(set(counts)) == 1 else Array(products)[self.cls]
             m.d.comb += pitch.eq(self._bytes(chosen))
@@ -356,7 +362,7 @@ class ImageWriter(wiring.Component):
             "step_bits": 8,
             "beat_bytes": sizes.beat_bytes,
         }
-        m.submodules.locate = locate = Locate(**counts)
+        m.submodules.locate = locate = AddressGenerator(**counts)
         m.d.comb += [
             locate.start.eq(self.start),
             locate.base.eq(self.destination + header),
@@ -386,7 +392,7 @@ class ImageWriter(wiring.Component):
             m.d.sync += rows_left.eq(beats_of(row_blocks))
             m.d.sync += columns_left.eq(beats_of(col_blocks))
         last = (rows_left == 0) & (columns_left == 1)
-        m.submodules.locate_t = locate_t = Locate(**counts)
+        m.submodules.locate_t = locate_t = AddressGenerator(**counts)
         m.d.comb += [
             locate.next.eq(done & (of_rows | ~vectors)),
             locate_t.start.eq(self.start),
@@ -396,13 +402,13 @@ class ImageWriter(wiring.Component):
             locate_t.next.eq(done & ~of_rows),
             locate_t.step.eq(sizes.beat_bytes),
         ]
-        turned = vectors & ~of_rows
+        transposed = vectors & ~of_rows
         first = Mux(vectors, rows_left, rows_left + columns_left)
         return MaximaPlaces(
-            Mux(turned, locate_t.address, locate.address),
-            Mux(turned, locate_t.ready, locate.ready),
+            Mux(transposed, locate_t.address, locate.address),
+            Mux(transposed, locate_t.ready, locate.ready),
             last,
-            turned,
+            transposed,
             ((locate, self._bytes(first)), (locate_t, self._bytes(columns_left))),
         )
 
@@ -414,8 +420,8 @@ class ImageWriter(wiring.Component):
         if (sizes.max_tile_rows, sizes.max_tile_cols) == (sizes.block, sizes.group_cols):
             # Tiles are groups, and come in the order of the image, or of its patches.
             order = self._order(m, group, done, "order")
-            kept = {"dense": True, "unit": sizes.beat_bytes}
-            return order.follow(m, Numbers(start, group_bytes, pitch, **kept), "group")[0]
+            options = {"dense": True, "unit": sizes.beat_bytes}
+            return order.follow(m, Numbers(start, group_bytes, pitch, **options), "group")[0]
         first = self._locate_first(m, group, done & ~group.copy, start, group_bytes, pitch)
         if not sizes.two_copies:
             return first
@@ -427,9 +433,9 @@ class ImageWriter(wiring.Component):
         return make_tile_order(
             m,
             name,
-            cut=self.cut if self.kept_rows else None,
+            cut=self.cut if self.stored_rows else None,
             start=self.start,
-            taken=done & group.copy_end,
+            advance=done & group.copy_end,
             last_row=group.last_row,
             last_col=group.last_col,
         )
@@ -453,7 +459,7 @@ class ImageWriter(wiring.Component):
         _, following = order.follow(m, Numbers(start, tile_bytes, row_bytes), "tile")
         # Addresses of the first group of this row of blocks in the tile, and of the next group.
         line, here = (data_register(ADDRESS_BITS, name=name) for name in ("line", "here"))
-        with m.If(order.taken):
+        with m.If(order.advance):
             m.d.sync += [here.eq(following), line.eq(following)]
         with m.Elif(done):
             m.d.sync += here.eq(here + group_bytes)
@@ -467,21 +473,19 @@ class ImageWriter(wiring.Component):
         """Return the address of a group of the second copy: in a tile by strips, and in a strip by
         columns of blocks from left to right."""
         sizes = self.sizes
-        col_counts = [cols // sizes.block for cols in sizes.of_classes(sizes.tile_cols)]
+        col_counts = [cols // sizes.block for cols in sizes.by_class(sizes.tile_cols)]
         # Counts matter only for classes with vectors, whose tiles have at least one strip.
-        row_counts = [
-            max(1, rows // sizes.strip_rows) for rows in sizes.of_classes(sizes.tile_rows)
-        ]
+        row_counts = [max(1, rows // sizes.strip_rows) for rows in sizes.by_class(sizes.tile_rows)]
         order = self._order(m, group, done, "order_t")
         column, strip = (data_register(ADDRESS_BITS, name=name) for name in ("column", "strip"))
-        beside = self._shifted(m, pitch, col_counts, "tile_t_bytes")
+        tile_bytes = self._shifted(m, pitch, col_counts, "tile_t_bytes")
         below = self._shifted(m, group_bytes, row_counts, "tile_strips")
         after, lower = column + pitch, strip + group_bytes
         start = (self.destination_t + sizes.beat_bytes * sizes.header)[:ADDRESS_BITS]
-        tile, next_tile = order.follow(m, Numbers(start, beside, 0, after=after), "tile_t")
+        tile, next_tile = order.follow(m, Numbers(start, tile_bytes, 0, after=after), "tile_t")
         origin = Const(0, ADDRESS_BITS)
         _, next_strip = order.follow(m, Numbers(origin, 0, below, lower=lower), "strips")
-        with m.If(order.taken):
+        with m.If(order.advance):
             m.d.sync += [column.eq(next_tile), strip.eq(next_strip)]
         with m.Elif(done):
             m.d.sync += column.eq(after)

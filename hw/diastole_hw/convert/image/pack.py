@@ -85,12 +85,12 @@ class Packer(wiring.Component):
         lengths = self._word_bits
         count = Signal(range(self.data_width // min(lengths)))  # units already in the beat
         packed = data_output(m, self.o.payload, "packed")
-        taken = Signal()
+        accepted = Signal()
         ends = Signal()  # the word completes the beat
-        m.d.comb += taken.eq(self.i.valid & move)
+        m.d.comb += accepted.eq(self.i.valid & move)
         with m.If(move):
-            m.d.sync += self.o.valid.eq(taken & ends)
-        with m.If(taken):
+            m.d.sync += self.o.valid.eq(accepted & ends)
+        with m.If(accepted):
             m.d.sync += packed.last.eq(self.i.p.last)
             with m.If(count == 0):
                 m.d.sync += packed.beat.eq(0)
@@ -102,7 +102,7 @@ class Packer(wiring.Component):
                 classes = [cls for cls, bits in enumerate(lengths) if bits == length]
                 with m.Case(*classes) if len(classes) < len(lengths) else m.Default():
                     m.d.comb += ends.eq(self.i.p.last | (number == places - 1))
-                    with m.If(taken):
+                    with m.If(accepted):
                         m.d.sync += count.eq(Mux(ends, 0, count + units))
                         m.d.sync += packed.beat.word_select(number, length).eq(word)
 

@@ -53,18 +53,18 @@ class PackBytes(wiring.Component):
         size = self.data_width // 8
         count = Signal(range(self.most))  # bytes already in the beat
         packed = data_register(packed_layout(8 * self.most), name="packed")
-        taken = Signal()
+        accepted = Signal()
         ends = Signal()
         m.d.comb += [
             self.o.p.beat.eq(packed.beat),
             self.o.p.last.eq(packed.last),
             self.i.ready.eq(~self.o.valid | self.o.ready),
-            taken.eq(self.i.valid & self.i.ready),
+            accepted.eq(self.i.valid & self.i.ready),
             ends.eq(self.i.p.last | (count == size - 1)),
         ]
         with m.If(self.o.ready):
             m.d.sync += self.o.valid.eq(0)
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += [
                 self.o.valid.eq(ends),
                 packed.last.eq(self.i.p.last),

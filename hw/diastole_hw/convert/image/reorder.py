@@ -75,7 +75,7 @@ class Reorder(wiring.Component):
         if self.sizes.word_chunks == 1:
             self._pass_on(m)
         else:
-            self._turn_stacks(m)
+            self._reorder_stacks(m)
         return m
 
     def _pass_on(self, m):
@@ -87,7 +87,7 @@ class Reorder(wiring.Component):
         ]
         m.d.sync += Assert(~self.o.valid | self.o.ready, "nobody takes a word")
 
-    def _turn_stacks(self, m):
+    def _reorder_stacks(self, m):
         """Write and read the words stack by stack."""
         rows = self.sizes.block  # words of a stack
         written = Signal(range(rows * _STACKS))

@@ -43,13 +43,13 @@ class Intake(wiring.Component):
 
     Only words that begin inside the tensor are accepted, piece by piece. Lanes outside the tensor
     become zeros. If the buffer holds two tiles, the first tile is written to half 0, and later
-    tiles to alternating halves. With ``fed``, a tensor may come block by block: the words of a
+    tiles to alternating halves. With ``streamed``, a tensor may come block by block: the words of a
     piece come in the order of :class:`diastole_hw.convert.lanes.passes.Passes`, without any further
     words.
 
     If a class folds its units (:attr:`ConverterSizes.folds`), a value is ``top`` of
     :class:`LaneQuantiser`, or 255 if a NaN or an Inf makes the unit no number. If the class also
-    rounds by random bits (:attr:`ConverterSizes.draws_at_intake`), ``top`` is computed with the
+    rounds by random bits (:attr:`ConverterSizes.folds_by_draws`), ``top`` is computed with the
     random bits with which the element will be stored.
 
     Timing: 1 word per cycle. In a class that needs random bits in this unit, the rate is the rate
@@ -62,7 +62,7 @@ class Intake(wiring.Component):
     Parameters
     ----------
     sizes : ConverterSizes
-    fed : bool
+    streamed : bool
         True if tensors may come block by block.
 
     Members
@@ -87,38 +87,39 @@ class Intake(wiring.Component):
         Beats that :class:`diastole_hw.convert.intake.read_requests.ReadRequests` requests.
     by_blocks : In(1)
         The tensor comes block by block. Must hold from the first tile of the tensor to the last.
-        Not together with ``scan``. Present with ``fed``.
+        Not together with ``scan``. Present with ``streamed``.
     words : In(stream of unsigned(32 * lanes))
-        Words of :class:`diastole_hw.convert.intake.feed.Feed`. Present with ``fed``.
+        Words of :class:`diastole_hw.convert.intake.word_assembler.WordAssembler`. Present with
+        ``streamed``.
     freed : In(1)
         A pulse: the tile written longest ago is not needed any more.
     write_en : Out(1)
     write_at : Out(:func:`word_layout`)
     write_data : Out(32 * lanes)
-    taken : Out(stream of :func:`tile_layout`)
+    loaded : Out(stream of :func:`tile_layout`)
         A tile, in the cycle in which the last word of its first piece is accepted; ``ready`` is
         ignored.
     add, row_end, last_row : Out(1)
     at : Out(:func:`word_layout`)
     values : Out(array of lanes unsigned(measured_bits))
-        Inputs of :class:`diastole_hw.convert.lanes.gather.Gather`, of ``measured_bits`` of the
-        sizes.
+        Inputs of :class:`diastole_hw.convert.lanes.unit_reduction.UnitReduction`, of
+        ``measured_bits`` of the sizes.
     done : Out(1)
         A pulse ``scanning`` cycles after the tensor's last word is accepted: ``amax`` is complete.
     amax : Out(31)
         Bits 30..0 of the largest normal number so far, 0 if no number was normal.
     """
 
-    def __init__(self, sizes: ConverterSizes, *, fed: bool = False):
-        self.fed = fed
+    def __init__(self, sizes: ConverterSizes, *, streamed: bool = False):
+        self.streamed = streamed
         self.sizes = sizes
         drawing = {name: In(32) for name in ("cols", "seed", "tag", "step")}
         if sizes.numerics.draws_by_rows:
             drawing |= {"start": In(1), "rows": In(32)}
         word = stream.Signature(unsigned(32 * sizes.lanes))
         super().__init__(
-            (drawing if any(sizes.draws_at_intake) else {})
-            | ({"by_blocks": In(1), "words": In(word)} if fed else {})
+            (drawing if any(sizes.folds_by_draws) else {})
+            | ({"by_blocks": In(1), "words": In(word)} if streamed else {})
             | {
                 "restart": In(1),
                 "scan": In(1),
@@ -130,7 +131,7 @@ class Intake(wiring.Component):
                 "write_en": Out(1),
                 "write_at": Out(word_layout(sizes)),
                 "write_data": Out(32 * sizes.lanes),
-                "taken": Out(stream.Signature(tile_layout(sizes))),
+                "loaded": Out(stream.Signature(tile_layout(sizes))),
                 "add": Out(1),
                 "row_end": Out(1),
                 "last_row": Out(1),
@@ -157,7 +158,7 @@ class Intake(wiring.Component):
         m = Module()
         sizes = self.sizes
         at = Signal(word_layout(sizes))
-        free = Signal(range(sizes.halves + 1), init=sizes.halves)
+        free = Signal(range(sizes.buffered_tiles + 1), init=sizes.buffered_tiles)
         take = Signal()
         row_end = Signal()  # the word is the last of its row in the piece
         last_row = Signal()
@@ -167,19 +168,19 @@ class Intake(wiring.Component):
         column = at.word << exact_log2(sizes.lanes)
         may = self.tile.valid & (self.scan | free.any())
         offered = self.data.valid
-        if self.fed:
+        if self.streamed:
             offered = Mux(self.by_blocks, self.words.valid, offered)
             m.d.sync += Assert(~self.by_blocks | ~self.scan, "what is fed was to be scanned")
         # Accept a word: from memory, or block by block from a chain.
         floats = self._masked(at.word, column)
         drawn = None
-        if any(sizes.draws_at_intake):
-            room, word = Signal(), _Word(take & ~self.scan, at, floats, row_end, last_row)
-            turn = self._turn(at, cols_end, row_end, last_row, last)
-            drawn = self._draw(m, word, may & offered, turn, room)
-            may &= self.scan | room
+        if any(sizes.folds_by_draws):
+            space, word = Signal(), _Word(take & ~self.scan, at, floats, row_end, last_row)
+            row_marks = self._row_marks(at, cols_end, row_end, last_row, last)
+            drawn = self._draw(m, word, may & offered, row_marks, space)
+            may &= self.scan | space
         beats = may
-        if self.fed:
+        if self.streamed:
             m.d.comb += self.words.ready.eq(may & self.by_blocks)
             beats &= ~self.by_blocks
         m.d.comb += [
@@ -191,13 +192,13 @@ class Intake(wiring.Component):
             self.data.ready.eq(beats & (row_end | self._beat_end(at.word))),
             tile_end.eq(last & cols_end),
             self.tile.ready.eq(tile_end),
-            self.taken.valid.eq(last & ~self.scan),
-            self.taken.payload.eq(self.tile.payload),
+            self.loaded.valid.eq(last & ~self.scan),
+            self.loaded.payload.eq(self.tile.payload),
         ]
         # Count the free halves of the buffer.
         filled = tile_end & ~self.scan
         m.d.sync += free.eq(free + self.freed - filled)
-        m.d.sync += Assert(~self.freed | (free != sizes.halves), "a tile was freed twice")
+        m.d.sync += Assert(~self.freed | (free != sizes.buffered_tiles), "a tile was freed twice")
         # Go on to the place of the next word.
         with m.If(take):
             m.d.sync += at.word.eq(at.word + 1)
@@ -207,7 +208,7 @@ class Intake(wiring.Component):
                 m.d.sync += at.row.eq(0)
             if any(sizes.in_pieces):
                 self._go_by_pieces(m, at.word, row_end, last, tile_end)
-            if self.fed:
+            if self.streamed:
                 with m.If(self.by_blocks):
                     self._go_by_blocks(m, at, cols_end, last_row)
         with m.If(filled):
@@ -236,7 +237,7 @@ class Intake(wiring.Component):
         with m.If((word & mask) == mask):
             m.d.comb += row_end.eq(1)
         with m.If(begin.any()):
-            m.d.comb += self.taken.valid.eq(0)
+            m.d.comb += self.loaded.valid.eq(0)
         with m.If(row_end & ~tile_end):
             m.d.sync += word.eq(Mux(last, word + 1, begin))
 
@@ -260,11 +261,11 @@ class Intake(wiring.Component):
             with m.If(cols_end):
                 m.d.sync += [at.word.eq(0), at.row.eq(Mux(last_row, 0, at.row + 1))]
 
-    def _turn(self, at, cols_end, row_end, last_row, last):
+    def _row_marks(self, at, cols_end, row_end, last_row, last):
         """Return whether a word ends a row of a tile, and whether the next word begins again in the
         first row. The random bits follow these rows. A class that folds units in this pass has
         tiles of a single row of blocks."""
-        if not self.fed:
+        if not self.streamed:
             return row_end, last
         end_of_row, end_of_block = self._block_ends(at, cols_end, last_row)
         return Mux(self.by_blocks, end_of_row, row_end), Mux(self.by_blocks, end_of_block, last)
@@ -289,7 +290,7 @@ class Intake(wiring.Component):
         beat, part = self.data.payload, self._part(word)
         if part is not None:
             beat = beat.word_select(part, 32 * sizes.lanes)
-        if self.fed:
+        if self.streamed:
             beat = Mux(self.by_blocks, self.words.payload, beat)
         keep = (column + n < self.tile.p.cols for n in range(sizes.lanes))
         return Cat(Mux(k, beat.word_select(n, 32), 0) for n, k in enumerate(keep))
@@ -303,11 +304,11 @@ class Intake(wiring.Component):
             self.write_en, self.write_at, self.write_data, written_row_end, written_last_row
         )
 
-    def _draw(self, m, word, offered, turn, room):
+    def _draw(self, m, word, offered, row_marks, space):
         """Return the accepted words, with their random bits, as soon as the random bits arrive.
 
-        ``offered``: a word is offered, and is accepted if ``room`` is 1. ``turn``: result of
-        :meth:`_turn`.
+        ``offered``: a word is offered, and is accepted if ``space`` is 1. ``row_marks``: result of
+        :meth:`_row_marks`.
         """
         sizes = self.sizes
         layout = data.StructLayout(
@@ -318,13 +319,15 @@ class Intake(wiring.Component):
         rows = {"block": sizes.block, "rows": sizes.block}
         # All words of a tensor need random bits, or none: a word waits for its random bits, and
         # random bits never wait for a word.
-        draws = draw_unit(self.sizes.numerics, lanes=sizes.lanes, copies=1, prompt=True, **rows)
+        draws = draw_unit(
+            self.sizes.numerics, lanes=sizes.lanes, copies=1, reader_never_stalls=True, **rows
+        )
         m.submodules.draws = draws
-        drawn = by_class(m, self.cls, map(int, sizes.draws_at_intake), "drawn").bool()
+        drawn = by_class(m, self.cls, map(int, sizes.folds_by_draws), "drawn").bool()
         offset = Signal(INDEX_BITS)  # index of the row's first element in the tile
-        row_ends, begins_anew = turn
+        row_ends, restarts = row_marks
         with m.If(word.valid & row_ends):
-            m.d.sync += offset.eq(Mux(begins_anew, 0, offset + self.cols))
+            m.d.sync += offset.eq(Mux(restarts, 0, offset + self.cols))
         column = word.at.word << exact_log2(sizes.lanes)
         place_of_word = {
             "index": self.tile.p.index + offset + column,
@@ -336,7 +339,7 @@ class Intake(wiring.Component):
         if self.sizes.numerics.draws_by_rows:
             m.d.comb += [draws.start.eq(self.start & drawn), draws.height.eq(self.rows)]
         m.d.comb += [
-            room.eq(words.i.ready & (draws.i.ready | ~drawn)),
+            space.eq(words.i.ready & (draws.i.ready | ~drawn)),
             words.i.valid.eq(word.valid),
             words.i.p.at.eq(word.at),
             words.i.p.row_end.eq(word.row_end),
@@ -383,7 +386,7 @@ class Intake(wiring.Component):
         """Return the value of a lane: the exponent, or ``top`` if the class folds, or the codes of
         both scales."""
         sizes = self.sizes
-        if any(sizes.finds):
+        if any(sizes.tries_scales):
             return Cat(scale.four, scale.stored)
         if not any(sizes.folds):
             return scale.stored
@@ -391,7 +394,7 @@ class Intake(wiring.Component):
         m.submodules[f"lane{n}"] = lane = LaneQuantiser(numerics=self.sizes.numerics)
         ones = [chosen.format.scale == "one" for chosen in sizes.classes]
         one = by_class(m, self.cls, map(int, ones), f"one{n}").bool()
-        known = by_class(m, self.cls, map(int, sizes.folds), f"known{n}").bool()
+        folds = by_class(m, self.cls, map(int, sizes.folds), f"folds{n}").bool()
         m.d.comb += [
             lane.cls.eq(self.cls),
             lane.scale.eq(self.scale),
@@ -404,22 +407,24 @@ class Intake(wiring.Component):
             m.d.comb += lane.random.eq(lane.value[:bits])
         if word.random is not None:
             m.d.comb += lane.random.eq(word.random.word_select(n, bits))
-        return Mux(known & (stored != NAN_EXPONENT), lane.top, stored)
+        return Mux(folds & (stored != NAN_EXPONENT), lane.top, stored)
 
-    def _find_largest(self, m, taken):
-        """Find the largest magnitude. ``taken``: the largest magnitude of a word is known."""
+    def _find_largest(self, m, measured):
+        """Find the largest magnitude. ``measured``: the largest magnitude of a word is known."""
         numbers = (self.write_data.word_select(n, 32) for n in range(self.sizes.lanes))
-        found = []
+        magnitudes = []
         for n, number in enumerate(numbers):
-            found.append(Signal(31, name=f"magnitude_{n}"))
+            magnitudes.append(Signal(31, name=f"magnitude_{n}"))
             normal = number[23:31].any() & ~number[23:31].all()
-            m.d.comb += found[-1].eq(Mux(normal, number[:31], 0))
-        while len(found) > 1:
-            pairs = list(zip(found[::2], found[1::2], strict=True))
-            found = [data_register(31, name=f"largest_{len(pairs) + n}") for n in range(len(pairs))]
-            for larger, pair in zip(found, pairs, strict=True):
+            m.d.comb += magnitudes[-1].eq(Mux(normal, number[:31], 0))
+        while len(magnitudes) > 1:
+            pairs = list(zip(magnitudes[::2], magnitudes[1::2], strict=True))
+            magnitudes = [
+                data_register(31, name=f"largest_{len(pairs) + n}") for n in range(len(pairs))
+            ]
+            for larger, pair in zip(magnitudes, pairs, strict=True):
                 m.d.sync += larger.eq(largest(m, pair, f"{larger.name}_of"))
-        with m.If(taken & (found[0] > self.amax)):
-            m.d.sync += self.amax.eq(found[0])
+        with m.If(measured & (magnitudes[0] > self.amax)):
+            m.d.sync += self.amax.eq(magnitudes[0])
         with m.If(self.restart):
             m.d.sync += self.amax.eq(0)

@@ -7,7 +7,7 @@ from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import request_layout
 from diastole_hw.convert.by_class import by_class
-from diastole_hw.convert.tile_layouts import asked_layout
+from diastole_hw.convert.tile_layouts import requested_layout
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import PITCH_BITS
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
@@ -29,7 +29,7 @@ class ReadRequests(wiring.Component):
     -------
     cls : In(2)
         Must hold while a tile is offered.
-    i : In(stream of :func:`asked_layout`)
+    i : In(stream of :func:`requested_layout`)
     pitch : In(27)
         Bytes from a row of floats to the next, a multiple of the beat; not checked.
     o : Out(stream of {"addr": unsigned(40), "beats": unsigned(16)})
@@ -40,7 +40,7 @@ class ReadRequests(wiring.Component):
         super().__init__(
             {
                 "cls": In(2),
-                "i": In(stream.Signature(asked_layout(self.sizes))),
+                "i": In(stream.Signature(requested_layout(self.sizes))),
                 "pitch": In(PITCH_BITS),
                 "o": Out(stream.Signature(request_layout())),
             }
@@ -61,7 +61,7 @@ class ReadRequests(wiring.Component):
         cols = Signal.like(self.i.p.cols)
         last_piece = Signal()
         if any(sizes.in_pieces):
-            piece = by_class(m, self.cls, sizes.of_classes(sizes.piece_cols), "piece_cols")
+            piece = by_class(m, self.cls, sizes.by_class(sizes.piece_cols), "piece_cols")
             m.d.comb += [
                 below.eq(column + piece),
                 last_piece.eq(below >= self.i.p.cols),

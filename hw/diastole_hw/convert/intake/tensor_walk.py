@@ -66,15 +66,15 @@ class TensorWalk(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         sizes = self.sizes
-        tile_rows = by_class(m, self.cls, sizes.of_classes(sizes.tile_rows), "tile_rows")
-        tile_cols = by_class(m, self.cls, sizes.of_classes(sizes.tile_cols), "tile_cols")
+        tile_rows = by_class(m, self.cls, sizes.by_class(sizes.tile_rows), "tile_rows")
+        tile_cols = by_class(m, self.cls, sizes.by_class(sizes.tile_cols), "tile_cols")
         tile = self.o.p
         order = make_tile_order(
             m,
             "order",
             cut=self.cut if self.in_patches else None,
             start=self.start,
-            taken=self.o.valid & self.o.ready,
+            advance=self.o.valid & self.o.ready,
             last_row=tile.last_row,
             last_col=tile.last_col,
         )
@@ -87,7 +87,7 @@ class TensorWalk(wiring.Component):
             index, _ = order.follow(m, numbers, "index")
             m.d.comb += tile.index.eq(index)
         # Every tile's address is aligned to so many bytes.
-        aligned = min(4 * min(sizes.of_classes(sizes.tile_cols)), sizes.beat_bytes)
+        aligned = min(4 * min(sizes.by_class(sizes.tile_cols)), sizes.beat_bytes)
         addresses = Numbers(self.source, tile_cols << 2, row_bytes, unit=aligned)
         address, _ = order.follow(m, addresses, "address")
         first_row, first_col = order.firsts(m)
@@ -100,7 +100,7 @@ class TensorWalk(wiring.Component):
             tile.last_row.eq(rows_left <= tile_rows),
             tile.last_col.eq(cols_left <= tile_cols),
         ]
-        with m.If(order.taken & tile.last_row & tile.last_col):
+        with m.If(order.advance & tile.last_row & tile.last_col):
             m.d.sync += self.o.valid.eq(0)
         with m.If(self.start):
             m.d.sync += self.o.valid.eq(1)

@@ -56,7 +56,7 @@ class TileIndex(wiring.Component):
         sizes = self.sizes
         index, row_index = (data_register(INDEX_BITS, name=name) for name in ("at", "row_at"))
         next_row = Signal(INDEX_BITS)
-        tile_cols = by_class(m, self.cls, sizes.of_classes(sizes.tile_cols), "tile_cols")
+        tile_cols = by_class(m, self.cls, sizes.by_class(sizes.tile_cols), "tile_cols")
         m.d.comb += [
             self.index.eq(index),
             next_row.eq(row_index + of_tile_rows(m, sizes, self.cls, self.cols)),
@@ -73,7 +73,7 @@ class TileIndex(wiring.Component):
 def of_tile_rows(m: Module, sizes: ConverterSizes, cls, one, name: str = "elements"):
     """Return ``one`` times the number of rows of a tile: the amount for a row of tiles, if ``one``
     is the amount for a row of elements."""
-    shifts = [exact_log2(rows) for rows in sizes.of_classes(sizes.tile_rows)]
+    shifts = [exact_log2(rows) for rows in sizes.by_class(sizes.tile_rows)]
     if len(set(shifts)) == 1:
         return one << shifts[0]
     shifted = Signal(len(one) + max(shifts), name=f"tile_{name}")

@@ -69,22 +69,22 @@ class Divide(wiring.Component):
         divisor = self.divisor
         remainder = self.significand[-SCALE_SIGNIFICAND_BITS:]
         dividend = self.significand[:-SCALE_SIGNIFICAND_BITS]  # bits still to be divided
-        found = Const(0, 0)
+        quotient_bits = Const(0, 0)
         for step in range(self.bits + 1):
             bit, remainder = division_step(
                 m, remainder, divisor, dividend[-1] if len(dividend) else Const(0), f"step{step}"
             )
             dividend = dividend[:-1]
-            found = Cat(bit, found)
+            quotient_bits = Cat(bit, quotient_bits)
             if step % _STEPS_PER_CYCLE == _STEPS_PER_CYCLE - 1 or step == self.bits:
                 divisor = self._register(m, divisor, f"divisor{step}")
                 remainder = self._register(m, remainder, f"remainder{step}")
                 dividend = self._register(m, dividend, f"dividend{step}")
-                found = self._register(m, found, f"found{step}")
+                quotient_bits = self._register(m, quotient_bits, f"quotient_bits{step}")
         m.d.comb += [
-            self.below.eq(~found[-1]),
-            self.quotient.eq(Mux(self.below, found, found[1:])),
-            self.sticky.eq(remainder.any() | dividend.any() | (found[0] & ~self.below)),
+            self.below.eq(~quotient_bits[-1]),
+            self.quotient.eq(Mux(self.below, quotient_bits, quotient_bits[1:])),
+            self.sticky.eq(remainder.any() | dividend.any() | (quotient_bits[0] & ~self.below)),
         ]
         return m
 

@@ -63,7 +63,7 @@ class FieldWord(wiring.Component):
         m = Module()
         sizes = self.sizes
         banks = field_banks(sizes, self.copy)
-        address = Signal(range(max(sizes.of_classes(sizes.exponent_entries))))
+        address = Signal(range(max(sizes.by_class(sizes.exponent_entries))))
         if self.copy:
             self._down(m, address)
         else:
@@ -110,9 +110,9 @@ class FieldWord(wiring.Component):
         vector in the group. A place is ``unit`` elements."""
         sizes = self.sizes
         # Elements of a vector in a group.
-        met = [min(sizes.side(cls), sizes.group_cols) for cls in range(3)]
-        sides = [length // unit for length in met]
-        run = Signal(range(max(2, sizes.group_cols // min(met))))
+        lengths = [min(sizes.side(cls), sizes.group_cols) for cls in range(3)]
+        sides = [length // unit for length in lengths]
+        run = Signal(range(max(2, sizes.group_cols // min(lengths))))
         shift = of_vectors(m, self.cls, sizes, [exact_log2(n) for n in sides], "run_shift")
         mask = of_vectors(m, self.cls, sizes, [n - 1 for n in sides], "run_mask")
         m.d.comb += run.eq(place_ >> shift)

@@ -65,7 +65,7 @@ class Passes(wiring.Component):
         tile.
     used : In(1)
         Every output word has been read, and the random bits of the word have been accepted.
-    found : In(1)
+    trials_done : In(1)
         A pulse: the scales of units are known, for the words since the last pulse.
     o : Out(stream of :func:`step_layout`)
     """
@@ -78,7 +78,7 @@ class Passes(wiring.Component):
                 "cols": In(EXTENT_BITS),
                 "tile": In(stream.Signature(tile_layout(sizes))),
                 "used": In(1),
-                "found": In(1),
+                "trials_done": In(1),
                 "o": Out(stream.Signature(step_layout(sizes))),
             }
         )
@@ -90,7 +90,7 @@ class Passes(wiring.Component):
         settle = Signal()  # wait between two passes
         at = self.o.p.at
         place_ = Signal(word_layout(sizes))
-        finds = by_class(m, self.cls, map(int, sizes.finds), "finds")
+        finds = by_class(m, self.cls, map(int, sizes.tries_scales), "finds")
         finding = Signal()
         m.d.comb += [
             finding.eq(finds.bool() & find),
@@ -109,13 +109,15 @@ class Passes(wiring.Component):
         offset = Signal(range(sizes.max_tile_rows << EXTENT_BITS))
         # A tile begins at multiples of its sides: the lowest bits of the index need no addition.
         low, in_word = sizes.log_tile_side, exact_log2(sizes.lanes)
-        beside = Cat(offset[:in_word], offset[in_word:] + place_.word)
+        tile_offset = Cat(offset[:in_word], offset[in_word:] + place_.word)
         begins = ~self.tile.p.index[:low].any() if low else Const(1)
         m.d.sync += Assert(~self.tile.valid | begins, "a tile begins between its sides")
-        m.d.comb += self.o.p.index.eq(Cat(beside[:low], self.tile.p.index[low:] + beside[low:]))
+        m.d.comb += self.o.p.index.eq(
+            Cat(tile_offset[:low], self.tile.p.index[low:] + tile_offset[low:])
+        )
         with m.If(~finding):
             self._store(m, place_, took, end, offset)
-        if any(sizes.finds):
+        if any(sizes.tries_scales):
             with m.If(finding):
                 self._find(m, place_, took, end, offset)
             self._between(m, took & end, finding, find, finds, settle)
@@ -131,17 +133,17 @@ class Passes(wiring.Component):
 
     def _between(self, m, end, finding, find, finds, settle):
         """Select the next pass after a pass, and start the next pass when it may begin."""
-        found = Signal()
+        search_ended = Signal()
         was_finding = Signal()
         with m.If(end):
             m.d.sync += [settle.eq(finds.bool()), was_finding.eq(finding)]
-        ready = Mux(was_finding, found, self.used)
+        ready = Mux(was_finding, search_ended, self.used)
         started = Signal()  # the last words have reached the unit that drives `used`
         m.d.sync += started.eq(settle)
-        with m.If(self.found):
-            m.d.sync += found.eq(1)
+        with m.If(self.trials_done):
+            m.d.sync += search_ended.eq(1)
         with m.If(settle & started & ready):
-            m.d.sync += [settle.eq(0), found.eq(0), started.eq(0)]
+            m.d.sync += [settle.eq(0), search_ended.eq(0), started.eq(0)]
             m.d.sync += find.eq(~was_finding)
 
     def _find(self, m, at, took, end, offset):

@@ -40,13 +40,13 @@ def rounds_up(rule, lowest, fraction, sticky, random, random_bits):
     half = fraction[-1]
     if rule == "nearest":
         return half & (fraction[:-1].any() | sticky | lowest)
-    kept = fraction[1:]
+    addend = fraction[1:]
     if rule == "stochastic-a":
-        return (kept + random)[random_bits]
+        return (addend + random)[random_bits]
     if rule == "stochastic-b":
         return (fraction + Cat(Const(1, 1), random))[random_bits + 1]
-    tie_or_more = fraction[0] & (sticky | kept[0])
-    return (kept + tie_or_more + random)[random_bits]
+    tie_or_more = fraction[0] & (sticky | addend[0])
+    return (addend + tie_or_more + random)[random_bits]
 
 
 class LaneQuantiser(wiring.Component):
@@ -286,9 +286,9 @@ class LaneQuantiser(wiring.Component):
         """Register the record, in the first cycle (after any division): ``deep``, how far the
         number lies below the lowest binade, and ``beyond``, whether the number lies above the top
         binade."""
-        given = {name: value for name, value in operand.items() if name != "distance"}
-        given["over"] = operand["distance"].as_signed() < 0
-        placed = {name: late(m, value, f"{name}_placed") for name, value in given.items()}
+        inputs = {name: value for name, value in operand.items() if name != "distance"}
+        inputs["over"] = operand["distance"].as_signed() < 0
+        placed = {name: late(m, value, f"{name}_placed") for name, value in inputs.items()}
         over, special, fractional = (placed.pop(name) for name in ("over", "special", "fractional"))
         return placed | {
             "beyond": placed["finite"] & placed["present"] & over,
@@ -336,12 +336,12 @@ class LaneQuantiser(wiring.Component):
         chosen = self._classes[cls]
         kind, bits = chosen.format, self._drawn_bits
         fixed, sticky, missing = self._narrowed(m, cls, aligned)
-        kept, below = fixed[-kind.precision :], fixed[: -kind.precision]
+        truncated, below = fixed[-kind.precision :], fixed[: -kind.precision]
         fraction, rest = below[-(bits + 1) :], below[: -(bits + 1)].any() | sticky
         rounded = Signal(kind.magnitude_bits + 1, name=f"rounded{cls}")
-        up = rounds_up(chosen.rounding, kept[0], fraction, rest, aligned["random"], bits)
+        up = rounds_up(chosen.rounding, truncated[0], fraction, rest, aligned["random"], bits)
         high = aligned["high"] << (kind.precision - 1) if kind.depth else Const(0)
-        m.d.comb += rounded.eq(high + kept + up)
+        m.d.comb += rounded.eq(high + truncated + up)
 
         largest = kind.max_code >> missing if kind.planes else kind.max_code
         overflow = self.numerics.overflow_code(CLASS_NAMES[cls])
@@ -393,10 +393,10 @@ class LaneQuantiser(wiring.Component):
         fixed = aligned["fixed"]
         rounded = {}
         for bits in (4, 2):
-            kept, below = fixed[-bits:], fixed[:-bits]
+            truncated, below = fixed[-bits:], fixed[:-bits]
             rest = below[:-1].any() | aligned["sticky"]
             sum_ = Signal(bits + 1, name=f"monitored{bits}")
-            m.d.comb += sum_.eq(kept + (below[-1] & (rest | kept[0])))
+            m.d.comb += sum_.eq(truncated + (below[-1] & (rest | truncated[0])))
             largest = sum_[bits] | aligned["beyond"] | (aligned["inf"] & aligned["present"])
             rounded[bits] = sum_[:bits] | largest.replicate(bits)
         wide, narrow = rounded[4], Cat(Const(0, 2), rounded[2])

@@ -49,12 +49,12 @@ def tensor_scale(m, cls: int, chosen: TensorClass, amax, margin: int = 0):
     field, fraction = amax[23:], amax[:23]
     scale = Signal(8, name=f"tensor_scale{cls}")
     if chosen.format.two_level:
-        found = _raised(_two_level_scale(chosen, field, fraction), margin, LARGEST_BYTE + 1)
-        m.d.comb += scale.eq(Mux(amax.any(), found, chosen.format.tensor_scale_bias))
+        code = _raised(_two_level_scale(chosen, field, fraction), margin, LARGEST_BYTE + 1)
+        m.d.comb += scale.eq(Mux(amax.any(), code, chosen.format.tensor_scale_bias))
     else:
         one = chosen.format.top_exponent + EXPONENT_BIAS
-        found = _raised(_limited(field, raised(chosen, fraction)), margin, LARGEST_BYTE)
-        m.d.comb += scale.eq(Mux(amax.any(), found, one))
+        code = _raised(_limited(field, raised(chosen, fraction)), margin, LARGEST_BYTE)
+        m.d.comb += scale.eq(Mux(amax.any(), code, one))
     return scale
 
 
@@ -69,11 +69,11 @@ def _two_level_scale(chosen, field, fraction):
     largest, lower = TWO_LEVEL_LARGEST, 0
     if chosen.scale == FOUR_OVER_SIX:
         largest, lower = FOUR_OVER_SIX_LARGEST, TWO_LEVEL_EXPONENT - FOUR_OVER_SIX_EXPONENT
-    found = field + (fraction > (largest - 16) << (BINARY32_SIGNIFICAND_BITS - 5))
+    code = field + (fraction > (largest - 16) << (BINARY32_SIGNIFICAND_BITS - 5))
     if not lower:
-        return found
+        return code
     most = LARGEST_BYTE + 1
-    return Mux(found + lower > most, most, found + lower)
+    return Mux(code + lower > most, most, code + lower)
 
 
 def _limited(field, above):
@@ -165,14 +165,14 @@ class LaneScale(wiring.Component):
 
     def _scale_code(self, m, cls, chosen):
         remainder, dividend = Cat(self.value[20:23], 1), self.value[:20]
-        found = Const(0, 0)
+        quotient_bits = Const(0, 0)
         for step in range(_QUOTIENT_BITS + 1):
             name = f"class{cls}_step{step}"
             bit, remainder = division_step(m, remainder, Const(_SIX, 4), dividend[-1], name)
-            dividend, found = dividend[:-1], Cat(bit, found)
-        below = ~found[-1]
-        sticky = remainder.any() | dividend.any() | (found[0] & ~below)
-        quotient = Mux(below, found, found[1:])[:_QUOTIENT_BITS]
+            dividend, quotient_bits = dividend[:-1], Cat(bit, quotient_bits)
+        below = ~quotient_bits[-1]
+        sticky = remainder.any() | dividend.any() | (quotient_bits[0] & ~below)
+        quotient = Mux(below, quotient_bits, quotient_bits[1:])[:_QUOTIENT_BITS]
 
         exponent = Signal(signed(11), name=f"exponent{cls}")  # the field of the code, if positive
         m.d.comb += exponent.eq(self.value[23:31] + _CODE_OFFSET - self.scale - below)
@@ -203,9 +203,11 @@ def _rounded_code(m, chosen, exponent, quotient, sticky, suffix):
         m.d.comb += shift.eq(1 - exponent)
     shifted = Signal(2 * _QUOTIENT_BITS + 1, name=f"shifted{suffix}")
     m.d.comb += shifted.eq(Cat(Const(0, _QUOTIENT_BITS + 1), quotient) >> shift)
-    kept, half = shifted[_QUOTIENT_BITS + 2 :], shifted[_QUOTIENT_BITS + 1]
+    truncated, half = shifted[_QUOTIENT_BITS + 2 :], shifted[_QUOTIENT_BITS + 1]
     rest = shifted[: _QUOTIENT_BITS + 1].any() | sticky
-    up = half | rest if chosen.scale == "up" else half & (rest | kept[0])
+    up = half | rest if chosen.scale == "up" else half & (rest | truncated[0])
     code = Signal(signed(15), name=f"code{suffix}")
-    m.d.comb += code.eq((Mux(exponent < 1, 0, exponent - 1) << SIGNIFICAND_FRACTION) + kept + up)
+    m.d.comb += code.eq(
+        (Mux(exponent < 1, 0, exponent - 1) << SIGNIFICAND_FRACTION) + truncated + up
+    )
     return Mux(code > SCALE_FORMAT.max_code, SCALE_FORMAT.max_code, code[:7])

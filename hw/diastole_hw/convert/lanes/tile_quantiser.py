@@ -8,11 +8,11 @@ from amaranth.utils import exact_log2
 from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.image.copy_port import CopySignature
 from diastole_hw.convert.lanes.field_word import FieldWord
-from diastole_hw.convert.lanes.gather import square_of, squares_layout
 from diastole_hw.convert.lanes.passes import Passes
 from diastole_hw.convert.lanes.quantise import MONITORED, LaneQuantiser
 from diastole_hw.convert.lanes.scale import LARGEST_BYTE
 from diastole_hw.convert.lanes.trials import Trials
+from diastole_hw.convert.lanes.unit_reduction import square_of, squares_layout
 from diastole_hw.convert.tile_layouts import tile_layout, word_layout
 from diastole_hw.data_registers import data_register, delayed_record
 from diastole_hw.random.draws import words_ahead
@@ -29,8 +29,9 @@ class TileQuantiser(wiring.Component):
     """Quantise the tiles in the buffer, in the order of :class:`Passes`, a word per cycle for all
     copies.
 
-    If a class has two scales to choose from (:attr:`ConverterSizes.finds`), the words of the first
-    pass go through :class:`Trials`. The words of the second pass are stored with the scales found.
+    If a class has two scales to choose from (:attr:`ConverterSizes.tries_scales`), the words of the
+    first pass go through :class:`Trials`. The words of the second pass are stored with the scales
+    found.
 
     The random bits of a word are requested up to :func:`words_ahead` words ahead. If random bits
     come from a register per row, only words inside the tensor request random bits. Else words
@@ -62,8 +63,8 @@ class TileQuantiser(wiring.Component):
     row_value : In(measured_bits)
     column_values : In(array of lanes unsigned(measured_bits))
         Reads of a word from the buffer, and of the exponents of its vectors from
-        :class:`diastole_hw.convert.lanes.gather.Gather`. Data come 1 cycle after ``read_en`` and
-        hold until the next. The exponents of vectors are present only with vectors.
+        :class:`diastole_hw.convert.lanes.unit_reduction.UnitReduction`. Data come 1 cycle after
+        ``read_en`` and hold until the next. The exponents of vectors are present only with vectors.
     read_done : Out(1)
         A pulse: the tile read last is not needed any more.
     first, second : Out(:class:`CopySignature`)
@@ -130,11 +131,11 @@ class TileQuantiser(wiring.Component):
         return [self.first, self.second] if self.sizes.two_copies else [self.first]
 
     @property
-    def _beside(self) -> dict:
+    def _word_flags(self) -> dict:
         """Flags that accompany a word through the lanes."""
         sizes = self.sizes
         flags = ["last", "strip_last"][: self._copies]
-        flags += ["find", "row_end", "last_row"] * any(sizes.finds)
+        flags += ["find", "row_end", "last_row"] * any(sizes.tries_scales)
         return {flag: unsigned(1) for flag in flags}
 
     @property
@@ -142,7 +143,7 @@ class TileQuantiser(wiring.Component):
         """Layout of a word before the lanes, with the exponents and folds of its squares."""
         sizes = self.sizes
         flags = {flag: unsigned(1) for flag in ("inside", "drawn", "tile_end")}
-        fields = {"at": word_layout(sizes)} | flags | self._beside
+        fields = {"at": word_layout(sizes)} | flags | self._word_flags
         if sizes.squares:
             measured = unsigned(sizes.measured_bits)
             fields["exponents"] = data.ArrayLayout(measured, sizes.word_chunks)
@@ -157,7 +158,7 @@ class TileQuantiser(wiring.Component):
         m.submodules.words = words
         m.submodules.passes = passes = Passes(sizes)
         trials = None
-        if any(sizes.finds):
+        if any(sizes.tries_scales):
             m.submodules.trials = trials = Trials(sizes)
         of_copy = unsigned(sizes.lanes * self.sizes.numerics.random_bits)
         index = stream.Signature(word_place_layout(self.sizes.numerics, **self._drawn)).create()
@@ -170,7 +171,7 @@ class TileQuantiser(wiring.Component):
         word = data_register(self._word_layout)
         valid = Signal()
         move = Signal()
-        self._feed(m, passes, words, index, trials)
+        self._stream_words(m, passes, words, index, trials)
         self._begin(m, passes, words, index)
         m.d.comb += [
             passes.used.eq(~words.o.valid & ~valid),
@@ -197,8 +198,12 @@ class TileQuantiser(wiring.Component):
     def _connect_draws(self, m, index, draws):
         sizes = self.sizes
         # Random bits wait for a word only if earlier words need none: the words of a trial.
-        prompt = not any(sizes.finds)
-        kinds = {"lanes": sizes.lanes, "copies": sizes.drawn_copies, "prompt": prompt}
+        reader_never_stalls = not any(sizes.tries_scales)
+        kinds = {
+            "lanes": sizes.lanes,
+            "copies": sizes.drawn_copies,
+            "reader_never_stalls": reader_never_stalls,
+        }
         m.submodules.draws = unit = draw_unit(self.sizes.numerics, **kinds, **self._drawn)
         # The unit's `ready` depends on the place, but a word goes to all its targets or to none:
         # a queue separates the two.
@@ -217,7 +222,7 @@ class TileQuantiser(wiring.Component):
             drawn = by_class(m, self.cls, map(int, sizes.draws), "begins_drawn").bool()
             m.d.comb += [unit.start.eq(self.start & drawn), unit.height.eq(self.rows)]
 
-    def _feed(self, m, passes, words, index, trials):
+    def _stream_words(self, m, passes, words, index, trials):
         """Add the exponents, folds and flags that the lanes need to the words of the passes."""
         sizes = self.sizes
         step = passes.o.p
@@ -229,15 +234,15 @@ class TileQuantiser(wiring.Component):
             self.tile.ready.eq(passes.tile.ready),
             self.squares.ready.eq(passes.o.valid & passes.o.ready & step.piece_end),
         ]
-        self._ask(m, index, step)
+        self._request(m, index, step)
         stochastic = by_class(m, self.cls, map(int, sizes.draws), "stochastic").bool()
         word = words.i.p
         drawn = stochastic & step.inside if self.sizes.numerics.draws_by_rows else stochastic
         if trials is not None:
             drawn &= ~step.find
-            m.d.comb += passes.found.eq(trials.done)
+            m.d.comb += passes.trials_done.eq(trials.done)
         m.d.comb += word.drawn.eq(drawn)
-        for name in ("at", "inside", "tile_end", *self._beside):
+        for name in ("at", "inside", "tile_end", *self._word_flags):
             m.d.comb += word[name].eq(step[name])
         m.d.comb += word.last.eq(step.last & ~step.find)
         for n in range(sizes.word_chunks * sizes.squares):
@@ -248,13 +253,13 @@ class TileQuantiser(wiring.Component):
             measured = Signal(sizes.measured_bits, name=f"measured{n}")
             m.d.comb += measured.eq(Mux(here, self.squares.payload[square], 0))
             if trials is not None:
-                found = trials.squares[square] & ~step.find
-                measured = Cat(measured[:8], Mux(found, measured[:8], measured[8:]))
-            m.d.comb += word.exponents[n].eq(self._known(m, measured, f"known{n}"))
+                selected = trials.squares[square] & ~step.find
+                measured = Cat(measured[:8], Mux(selected, measured[:8], measured[8:]))
+            m.d.comb += word.exponents[n].eq(self._square_exponent(m, measured, f"folds{n}"))
             if any(sizes.folds):
                 m.d.comb += word.folds[n].eq(measured)
 
-    def _ask(self, m, index, step):
+    def _request(self, m, index, step):
         """Describe the place of a word to the unit of random bits."""
         place_of_word = {
             "index": step.index,
@@ -271,21 +276,21 @@ class TileQuantiser(wiring.Component):
         and the strip that the word begins. The word waits until all have free space."""
         step, tile = passes.o.p, self.tile.p
         begins = [step.first & ~step.find, step.strip_first][: self._copies]
-        room = Signal()
+        space = Signal()
         took = Signal()
         halves = [
-            self._room(m, port, took & begin, f"{'second' if copy else 'first'}")
+            self._free_half(m, port, took & begin, f"{'second' if copy else 'first'}")
             for copy, (port, begin) in enumerate(zip(self._ports, begins, strict=True))
         ]
-        m.d.comb += room.eq(
+        m.d.comb += space.eq(
             Cat(~begin | half for begin, half in zip(begins, halves, strict=True)).all()
         )
         # Targets of a word, and whether the word goes to the target.
         targets = [(words.i, Const(1)), (index, words.i.p.drawn)]
         targets += [(p.group, begin) for p, begin in zip(self._ports, begins, strict=True)]
-        for target, wanted in targets:
+        for target, selected in targets:
             others = [~w | t.ready for t, w in targets if t is not target]
-            m.d.comb += target.valid.eq(passes.o.valid & room & wanted & Cat(others).all())
+            m.d.comb += target.valid.eq(passes.o.valid & space & selected & Cat(others).all())
         m.d.comb += took.eq(words.i.valid & words.i.ready)
         m.d.comb += passes.o.ready.eq(took)
         for port in self._ports:
@@ -297,7 +302,7 @@ class TileQuantiser(wiring.Component):
             strip = self.second.group.p
             m.d.comb += [strip.copy.eq(1), strip.line_end.eq(1), strip.copy_end.eq(step.strip_end)]
 
-    def _room(self, m, port, begins, name):
+    def _free_half(self, m, port, begins, name):
         """Return whether half of the double buffers of a copy, for elements and exponents, is
         free."""
         free = Signal(range(3), init=2, name=f"{name}_free")
@@ -308,18 +313,18 @@ class TileQuantiser(wiring.Component):
         m.d.sync += Assert(~port.field_freed | (field_free != 2), "a field was freed twice")
         return free.any() & field_free.any()
 
-    def _known(self, m, measured, name):
+    def _square_exponent(self, m, measured, name):
         """Return the exponent of a square. If the class folds, the exponent is the tensor's, but a
         square of zeros or no number keeps its byte."""
         sizes = self.sizes
         if not any(sizes.folds):
             return measured
-        known = by_class(m, self.cls, map(int, sizes.folds), name).bool()
+        folds = by_class(m, self.cls, map(int, sizes.folds), name).bool()
         ones = [chosen.format.scale == "one" for chosen in sizes.classes]
         one = by_class(m, self.cls, map(int, ones), f"{name}_one").bool()
         counts = measured.any() & (measured != NAN_EXPONENT)
         tensor = Mux(one, LARGEST_BYTE, self.scale)
-        return Mux(known & counts, tensor, measured)
+        return Mux(folds & counts, tensor, measured)
 
     def _try(self, m, next_at, word, valid, trials):
         """Pass the words of the first pass to the trials. ``next_at``: place of the word that is
@@ -348,14 +353,14 @@ class TileQuantiser(wiring.Component):
             lanes = self._lanes(m, copy, word, exponents, folds, random)
             m.d.comb += port.write_data.eq(Cat(lane.element for lane in lanes))
             sets.append(lanes)
-        layout = data.StructLayout({"valid": 1, "at": word_layout(sizes)} | self._beside)
+        layout = data.StructLayout({"valid": 1, "at": word_layout(sizes)} | self._word_flags)
         late = Signal(layout)
-        m.d.comb += [late[name].eq(word[name]) for name in ("at", *self._beside)]
+        m.d.comb += [late[name].eq(word[name]) for name in ("at", *self._word_flags)]
         m.d.comb += late.valid.eq(valid)
         for cycle in range(sets[0][0].latency):
             late = delayed_record(m, late, f"late{cycle + 1}", control=("valid",))
         stored = Signal()
-        m.d.comb += stored.eq(late.valid & ~late.find if any(sizes.finds) else late.valid)
+        m.d.comb += stored.eq(late.valid & ~late.find if any(sizes.tries_scales) else late.valid)
         lasts = ("last", "strip_last")[: self._copies]
         for port, there, last in zip(self._ports, used, lasts, strict=True):
             m.d.comb += [port.write_en.eq(stored & there), port.filled.eq(stored & late[last])]
@@ -467,7 +472,7 @@ class TileQuantiser(wiring.Component):
             unit.at.eq(word.at),
             *(unit.exponents[n].eq(byte) for n, byte in enumerate(exponents)),
             *(unit.folds[n].eq(byte) for n, byte in enumerate(folds)),
-            port.field_en.eq(valid & unit.first & (~word.find if any(sizes.finds) else 1)),
+            port.field_en.eq(valid & unit.first & (~word.find if any(sizes.tries_scales) else 1)),
             port.field.eq(unit.o),
         ]
         with m.If(valid & (word.strip_last if copy else word.last)):

@@ -4,9 +4,9 @@ from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.convert.lanes.gather import Gather, squares_layout
 from diastole_hw.convert.lanes.reduction import BelowZero
 from diastole_hw.convert.lanes.scale_trial import TRIAL_CYCLES, WORSE_BITS, ScaleTrial
+from diastole_hw.convert.lanes.unit_reduction import UnitReduction, squares_layout
 from diastole_hw.convert.tile_layouts import word_layout
 from diastole_hw.data_registers import delayed_record
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
@@ -14,7 +14,7 @@ from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 
 def tried_layout(sizes: ConverterSizes) -> data.StructLayout:
     """Return the layout of a word to be tried, when ``add``. The remaining fields are inputs of
-    :class:`Gather`."""
+    :class:`UnitReduction`."""
     flags = dict.fromkeys(("add", "row_end", "last_row"), unsigned(1))
     return data.StructLayout({"at": word_layout(sizes)} | flags)
 
@@ -24,7 +24,7 @@ class Trials(wiring.Component):
     whether the sum of :class:`ScaleTrial` over the elements is below 0.
 
     Timing: 1 word per cycle. ``done`` comes :data:`TRIAL_CYCLES` and 2 cycles after the last word
-    of a tile. The timing after ``done`` is as in :class:`Gather`.
+    of a tile. The timing after ``done`` is as in :class:`UnitReduction`.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Trials(wiring.Component):
     read_at : In(:func:`word_layout`)
     row_value : Out(1)
     column_values : Out(array of lanes unsigned(1))
-        As the members of :class:`Gather`.
+        As the members of :class:`UnitReduction`.
     """
 
     def __init__(self, sizes: ConverterSizes):
@@ -78,8 +78,8 @@ class Trials(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         sizes = self.sizes
-        below = BelowZero(bits=WORSE_BITS, most=sizes.most_elements)
-        m.submodules.gather = gather = Gather(sizes, reduction=below, halves=1)
+        below = BelowZero(bits=WORSE_BITS, most=sizes.max_elements)
+        m.submodules.gather = gather = UnitReduction(sizes, reduction=below, halves=1)
         word = Signal.like(self.word)
         m.d.comb += word.eq(self.word)
         for cycle in range(TRIAL_CYCLES):

@@ -7,7 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.data_registers import data_register
-from diastole_hw.transfer.address import Locate
+from diastole_hw.transfer.address import AddressGenerator
 from diastole_hw.vector.core.descriptor_check import (
     DescriptorCheck,
     among,
@@ -18,7 +18,7 @@ from diastole_hw.vector.core.scan import ProgramScan
 from diastole_hw.vector.stream_layouts import VectorShape, stream_layout
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import EXTENT_BITS
-from diastole_sim.spec.micro import CONSTANTS, INPUTS, MOST_INSTRUCTIONS
+from diastole_sim.spec.micro import CONSTANTS, INPUTS, MAX_INSTRUCTIONS
 from diastole_sim.spec.stream_table import CHOICE_FIELDS, GATHERED, SLOTS, STREAMS, Kind, PanelOrder
 
 STEP_BITS = 32
@@ -32,7 +32,7 @@ def chain_layout() -> data.StructLayout:
     return data.StructLayout(
         {
             "first": range(CONSTANTS),
-            "length": range(MOST_INSTRUCTIONS + 1),
+            "length": range(MAX_INSTRUCTIONS + 1),
             "streams": range(SLOTS),
             "rows": unsigned(EXTENT_BITS),
             "cols": unsigned(EXTENT_BITS),
@@ -110,13 +110,13 @@ class ChainSetup(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        kept = [data_register(stream_layout(self.shape), name=f"s{n}") for n in range(STREAMS)]
+        registers = [data_register(stream_layout(self.shape), name=f"s{n}") for n in range(STREAMS)]
         lists = [data_register(ADDRESS_BITS, name=f"list{n}") for n in range(INPUTS)]
-        for number, register in enumerate(kept):
+        for number, register in enumerate(registers):
             m.d.comb += Value.cast(self.streams[number]).eq(Value.cast(register))
         for number, register in enumerate(lists):
             m.d.comb += self.lists[number].eq(register)
-        scan = self._scan(m, kept)
+        scan = self._scan(m, registers)
         at, left = Signal(range(STREAMS + 1)), Signal(STREAMS)
         with m.FSM():
             with m.State("IDLE"):  # wait for a chain
@@ -130,16 +130,18 @@ class ChainSetup(wiring.Component):
                     self.slot_at.eq(self._slot_of(at)),
                     scan.start.eq(at == INPUTS - 1),
                 ]
-                m.d.sync += scan.known.eq(at == STREAMS)
+                m.d.sync += scan.condition_valid.eq(at == STREAMS)
                 with m.If(at != STREAMS):
                     m.d.sync += at.eq(at + 1)
-                for number, register in enumerate(kept):
+                for number, register in enumerate(registers):
                     with m.If(at == number + 1):
                         m.d.sync += register.kind.eq(self.slot.kind)
                 with m.If(scan.done):
-                    m.d.sync += [register.used.eq(scan.used[n]) for n, register in enumerate(kept)]
+                    m.d.sync += [
+                        register.used.eq(scan.used[n]) for n, register in enumerate(registers)
+                    ]
                     self._look_at_first(m, scan.used, at, left)
-            self._each_stream(m, at, left, kept, lists)
+            self._each_stream(m, at, left, registers, lists)
             with m.State("DONE"):  # all named streams are resolved
                 m.d.comb += self.done.eq(1)
                 m.next = "IDLE"
@@ -154,13 +156,13 @@ class ChainSetup(wiring.Component):
         """Return the table slot of stream number ``at`` of the chain."""
         return (self.chain.streams + at)[: len(self.slot_at)]
 
-    def _scan(self, m, kept):
+    def _scan(self, m, registers):
         """Connect the scan of the program to the instruction memory and to the streams' kinds."""
         m.submodules.scan = scan = ProgramScan(block=self.shape.block)
         m.d.comb += [
             scan.first.eq(self.chain.first),
             scan.length.eq(self.chain.length),
-            *(scan.kinds[n].eq(register.kind) for n, register in enumerate(kept)),
+            *(scan.kinds[n].eq(register.kind) for n, register in enumerate(registers)),
             self.instruction_en.eq(scan.read_en),
             self.instruction_at.eq(scan.read_at),
             scan.word.eq(self.instruction),
@@ -168,20 +170,20 @@ class ChainSetup(wiring.Component):
         ]
         return scan
 
-    def _each_stream(self, m, at, left, kept, lists):
+    def _each_stream(self, m, at, left, registers, lists):
         """Add the states that check and locate every named stream, and every list of rows."""
         as_list = Signal()
         is_panel, is_gathered, bad = Signal(), Signal(), self._checked(m, at, as_list)
-        it, locate = self.slot, self._locate(m, is_panel, at)
+        descriptor, locate = self.slot, self._locate(m, is_panel, at)
         moved = Signal()  # the address must be computed
         m.d.comb += [
-            is_panel.eq(it.kind == Kind.PANEL),
-            is_gathered.eq(among(it.kind, GATHERED) & ~as_list),
-            moved.eq(is_panel | it.per_step),
+            is_panel.eq(descriptor.kind == Kind.PANEL),
+            is_gathered.eq(among(descriptor.kind, GATHERED) & ~as_list),
+            moved.eq(is_panel | descriptor.per_step),
         ]
 
         def store_address(address):
-            for number, register in enumerate(kept):
+            for number, register in enumerate(registers):
                 with m.If((at == number) & ~as_list):
                     m.d.sync += register.address.eq(address)
             for number, register in enumerate(lists):
@@ -190,7 +192,7 @@ class ChainSetup(wiring.Component):
 
         def go_on():
             with m.If(is_gathered):
-                m.d.comb += [self.slot_en.eq(1), self.slot_at.eq(it.aux)]
+                m.d.comb += [self.slot_en.eq(1), self.slot_at.eq(descriptor.aux)]
                 m.d.sync += as_list.eq(1)
                 m.next = "LOOK"
             with m.Else():
@@ -200,10 +202,10 @@ class ChainSetup(wiring.Component):
         with m.State("LOOK"):  # check a descriptor
             with m.If(bad):
                 m.d.sync += self.bad_stream.eq(1)
-            for number, register in enumerate(kept):
+            for number, register in enumerate(registers):
                 with m.If((at == number) & ~as_list):
-                    m.d.sync += [register[name].eq(it[name]) for name in self._copied]
-            store_address(it.address)
+                    m.d.sync += [register[name].eq(descriptor[name]) for name in self._copied]
+            store_address(descriptor.address)
             with m.If(moved & ~bad):
                 m.d.comb += locate.start.eq(1)
                 m.next = "ADDRESS"
@@ -218,13 +220,13 @@ class ChainSetup(wiring.Component):
                     store_address(locate.address)
                 go_on()
 
-    def _look_at_first(self, m, those, at, left):
-        """Read the descriptor of the first stream in ``those``. The remaining streams stay in
+    def _look_at_first(self, m, streams, at, left):
+        """Read the descriptor of the first stream in ``streams``. The remaining streams stay in
         ``left``."""
-        m.d.sync += left.eq(those & (those - 1))
+        m.d.sync += left.eq(streams & (streams - 1))
         m.next = "DONE"
         for number in reversed(range(STREAMS)):
-            with m.If(those[number]):
+            with m.If(streams[number]):
                 m.d.comb += [self.slot_en.eq(1), self.slot_at.eq(self._slot_of(number))]
                 m.d.sync += at.eq(number)
                 m.next = "LOOK"
@@ -233,21 +235,21 @@ class ChainSetup(wiring.Component):
         """Return whether the current descriptor breaks a rule. A panel is also refused here if the
         panel ends so far out of range that the vector numbers would overflow."""
         check, vectors = DescriptorCheck(self.shape), self.shape.panel_vectors
-        it: Any = self.slot
+        descriptor: Any = self.slot
         m.submodules.check = check
         i, j = self._last_blocks()
-        far = (it.address >= vectors) | (self._index(i, j) >= vectors)
-        with_pitch = (it.aux == PanelOrder.BLOCK) & i.any() & it.pitch.any()
-        far |= with_pitch & ((i >= vectors) | (it.pitch >= vectors))
+        far = (descriptor.address >= vectors) | (self._index(i, j) >= vectors)
+        with_pitch = (descriptor.aux == PanelOrder.BLOCK) & i.any() & descriptor.pitch.any()
+        far |= with_pitch & ((i >= vectors) | (descriptor.pitch >= vectors))
         m.d.comb += [
-            check.word.eq(it),
+            check.word.eq(descriptor),
             check.as_list.eq(as_list),
             check.as_output.eq((at >= INPUTS) & ~as_list),
             check.by_columns.eq(self.chain.by_columns),
             check.of_product.eq(self.chain.of_product),
         ]
         bad = Signal()
-        m.d.comb += bad.eq(check.bad | ((it.kind == Kind.PANEL) & far))
+        m.d.comb += bad.eq(check.bad | ((descriptor.kind == Kind.PANEL) & far))
         return bad
 
     def _last_blocks(self):
@@ -262,15 +264,19 @@ class ChainSetup(wiring.Component):
     def _locate(self, m, is_panel, at):
         """Compute the end of a panel, 1 after the last vector, or the address of a stream in memory
         in this step."""
-        it, low = self.slot, self.shape.row_bits
-        m.submodules.locate = locate = Locate(count_bits=STEP_BITS)
+        descriptor, low = self.slot, self.shape.row_bits
+        m.submodules.locate = locate = AddressGenerator(count_bits=STEP_BITS)
         i, j = self._last_blocks()
-        rows = Mux(it.aux == PanelOrder.BLOCK, i, 0)
+        rows = Mux(descriptor.aux == PanelOrder.BLOCK, i, 0)
         m.d.comb += [
             locate.base.eq(
-                Mux(is_panel, it.address + ((self._index(i, j) + 1) << low), it.address)
+                Mux(
+                    is_panel,
+                    descriptor.address + ((self._index(i, j) + 1) << low),
+                    descriptor.address,
+                )
             ),
-            locate.pitch.eq(Mux(is_panel, it.pitch << low, it.offset)),
+            locate.pitch.eq(Mux(is_panel, descriptor.pitch << low, descriptor.offset)),
             locate.count.eq(Mux(is_panel, rows, self.step)),
         ]
         return locate

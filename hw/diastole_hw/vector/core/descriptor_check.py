@@ -59,8 +59,8 @@ def descriptor_layout(*, choices: bool = False) -> data.Layout:
     between fields. ``choices``: include the fields of a machine that decides widths."""
     present = [each for each in stream_table.FIELDS if choices or each.name not in CHOICE_FIELDS]
     fields = {field.name: data.Field(unsigned(field.bits), field.low) for field in present}
-    taken = sum((1 << field.bits) - 1 << field.low for field in present)
-    free = [bit for bit in range(8 * DESCRIPTOR_BYTES) if not taken >> bit & 1]
+    used_bits = sum((1 << field.bits) - 1 << field.low for field in present)
+    free = [bit for bit in range(8 * DESCRIPTOR_BYTES) if not used_bits >> bit & 1]
     assert free == list(range(free[0], free[-1] + 1)), "bits that no field has lie side by side"
     fields["rest"] = data.Field(unsigned(len(free)), free[0])
     return data.FlexibleLayout(8 * DESCRIPTOR_BYTES, fields)
@@ -104,15 +104,18 @@ class InstructionCheck(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        it: Any = self.word
+        instruction: Any = self.word
         uses, sources = {}, {}
         for letter in "abc":
             uses[letter] = Signal(name=f"uses_{letter}")
-            sources[letter] = it[letter]
+            sources[letter] = instruction[letter]
             having = [op for op, operands in USES.items() if letter in operands]
-            m.d.comb += uses[letter].eq(among(it.op, having))
-        special, known = Signal(), Signal()
-        m.d.comb += [special.eq(among(it.op, SPECIALS)), known.eq(among(it.op, MicroOp))]
+            m.d.comb += uses[letter].eq(among(instruction.op, having))
+        special, defined = Signal(), Signal()
+        m.d.comb += [
+            special.eq(among(instruction.op, SPECIALS)),
+            defined.eq(among(instruction.op, MicroOp)),
+        ]
         named = [
             _any(uses[letter] & (sources[letter] == Source.S0 + s) for letter in "abc")
             for s in range(INPUTS)
@@ -120,26 +123,42 @@ class InstructionCheck(wiring.Component):
         for number, bit in enumerate(named):
             m.d.comb += self.inputs[number].eq(bit)
         for number in range(OUTPUTS):
-            m.d.comb += self.outputs[number].eq((it.o == number) & (it.op != MicroOp.NOP))
+            m.d.comb += self.outputs[number].eq(
+                (instruction.o == number) & (instruction.op != MicroOp.NOP)
+            )
         panels = Signal(INPUTS)
         m.d.comb += panels.eq(self.inputs & self.panels)
-        flags = it.turn_lanes.any() | it.turn_rows.any() | it.fresh | it.keep
+        flags = (
+            instruction.turn_lanes.any()
+            | instruction.turn_rows.any()
+            | instruction.fresh
+            | instruction.keep
+        )
         most = self.block.bit_length() - 1
-        itself = (it.turn_rows >= micro.FAR_TURN) & uses["c"] & (it.c == it.d)
+        itself = (
+            (instruction.turn_rows >= micro.FAR_ROTATION)
+            & uses["c"]
+            & (instruction.c == instruction.d)
+        )
         faults = [
-            ~known,
-            it.rest.any(),
+            ~defined,
+            instruction.rest.any(),
             *(~uses[x] & sources[x].any() for x in "abc"),
             *(uses[x] & (sources[x] > max(Source)) for x in "abc"),
             flags & ~uses["c"],
-            it.turn_lanes > most,
-            it.turn_rows > most,
-            it.turn_rows.any() & (it.c >= REGISTERS),
-            (it.d >= REGISTERS) & (it.d != NO_REGISTER),
-            (it.o >= OUTPUTS) & (it.o != NO_OUTPUT),
-            special & ((it.a >= REGISTERS) | (it.o != NO_OUTPUT) | (it.d == NO_REGISTER)),
+            instruction.turn_lanes > most,
+            instruction.turn_rows > most,
+            instruction.turn_rows.any() & (instruction.c >= REGISTERS),
+            (instruction.d >= REGISTERS) & (instruction.d != NO_REGISTER),
+            (instruction.o >= OUTPUTS) & (instruction.o != NO_OUTPUT),
+            special
+            & (
+                (instruction.a >= REGISTERS)
+                | (instruction.o != NO_OUTPUT)
+                | (instruction.d == NO_REGISTER)
+            ),
             (panels & (panels - 1)[:INPUTS]).any(),
-            itself & panels.any() & (it.o != NO_OUTPUT),
+            itself & panels.any() & (instruction.o != NO_OUTPUT),
         ]
         m.d.comb += self.bad.eq(_any(faults))
         return m
@@ -180,10 +199,10 @@ class DescriptorCheck(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        it: Any = self.word
+        descriptor: Any = self.word
         is_ = Array(Signal(name=f"is_{kind.name.lower()}") for kind in Kind)
         for kind in Kind:
-            m.d.comb += is_[kind].eq(it.kind == kind)
+            m.d.comb += is_[kind].eq(descriptor.kind == kind)
 
         def of(kinds):
             return _any(is_[kind] for kind in kinds)
@@ -194,16 +213,18 @@ class DescriptorCheck(wiring.Component):
             self.as_output & ~of(OUTPUT_KINDS),
             self.as_list & ~is_[Kind.LABELS],
             is_[Kind.PRODUCT] & ~self.of_product,
-            is_[Kind.CONSTANT] & (it.address >= micro.CONSTANTS),
-            is_[Kind.PANEL] & (it.aux > max(PanelOrder)),
-            is_[Kind.PANEL] & self.as_output & (it.aux == PanelOrder.BLOCK_COLUMN_ZERO_FIRST),
-            of(GATHERED) & (it.aux >= SLOTS),
-            is_[Kind.IMAGE] & (it.tensor_class >= len(CLASS_NAMES)),
+            is_[Kind.CONSTANT] & (descriptor.address >= micro.CONSTANTS),
+            is_[Kind.PANEL] & (descriptor.aux > max(PanelOrder)),
+            is_[Kind.PANEL]
+            & self.as_output
+            & (descriptor.aux == PanelOrder.BLOCK_COLUMN_ZERO_FIRST),
+            of(GATHERED) & (descriptor.aux >= SLOTS),
+            is_[Kind.IMAGE] & (descriptor.tensor_class >= len(CLASS_NAMES)),
         ]
         low = (self.shape.beat_bytes - 1).bit_length()
         faults += [
-            of(OFFSET_KINDS) & (it.address[:low].any() | it.offset[:low].any()),
-            of(ROWS) & it.pitch[:low].any(),
+            of(OFFSET_KINDS) & (descriptor.address[:low].any() | descriptor.offset[:low].any()),
+            of(ROWS) & descriptor.pitch[:low].any(),
         ]
         by_rows = [Kind.ROW, Kind.IMAGE] + [Kind.MASK] * (self.shape.block**2 % 8 > 0)
         faults += [
@@ -211,26 +232,26 @@ class DescriptorCheck(wiring.Component):
             self.as_output & is_[Kind.COLUMN] & (self.of_product | ~self.by_columns),
         ]
         if self.shape.has_choices:
-            asks = it.by_slot | it.decides
+            needs_width = descriptor.by_slot | descriptor.decides
             undecided = [n for n, decided in enumerate(self.shape.choices) if not decided]
             faults += [
-                asks & (~is_[Kind.IMAGE] | ~it.aux.any()),
-                asks & among(it.tensor_class, undecided),
+                needs_width & (~is_[Kind.IMAGE] | ~descriptor.aux.any()),
+                needs_width & among(descriptor.tensor_class, undecided),
             ]
         m.d.comb += self.bad.eq(_any(faults))
         return m
 
     def _unused(self, of):
         """Return conditions for nonzero bits without a meaning."""
-        it: Any = self.word
-        has_pitch = of((*ROWS, Kind.IMAGE)) | (of([Kind.PANEL]) & ~it.aux.any())
+        descriptor: Any = self.word
+        has_pitch = of((*ROWS, Kind.IMAGE)) | (of([Kind.PANEL]) & ~descriptor.aux.any())
         return (
-            it.address.any() & of([Kind.PRODUCT]),
-            it.tensor_class.any() & ~of([Kind.IMAGE]),
-            it.per_step & ~of(IN_MEMORY),
-            it.watch & ~self.as_output,
-            it.aux.any() & ~of((Kind.IMAGE, Kind.PANEL, *GATHERED)),
-            it.pitch.any() & ~has_pitch,
-            it.offset.any() & ~(of([Kind.IMAGE]) | it.per_step),
-            it.rest.any(),
+            descriptor.address.any() & of([Kind.PRODUCT]),
+            descriptor.tensor_class.any() & ~of([Kind.IMAGE]),
+            descriptor.per_step & ~of(IN_MEMORY),
+            descriptor.watch & ~self.as_output,
+            descriptor.aux.any() & ~of((Kind.IMAGE, Kind.PANEL, *GATHERED)),
+            descriptor.pitch.any() & ~has_pitch,
+            descriptor.offset.any() & ~(of([Kind.IMAGE]) | descriptor.per_step),
+            descriptor.rest.any(),
         )

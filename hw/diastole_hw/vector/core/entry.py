@@ -34,12 +34,12 @@ def entry_layout(shape: VectorShape) -> data.StructLayout:
     of the block.
 
     ``op``: operation code; the operand of a ``special`` operation is b. ``writes``: write register
-    ``d``. ``gives``: send rows to output ``o``. ``to_panel``: write rows to the panel, from vector
-    ``panel_write`` on. ``turn_lanes``, ``turn_rows``: XOR distance by which lanes or rows of c are
-    permuted. ``order``: order of the rows. ``fresh``: replace c by the neutral element: +0 or, with
-    ``infinite``, an infinity; ``negative`` sets the sign. ``keep``: elements outside the tensor
-    become c. ``constant``: K[k]. ``streams``: inputs from memory or a product that the instruction
-    reads. ``from_panel``: read the panel, from vector ``panel_read`` on.
+    ``d``. ``writes_output``: send rows to output ``o``. ``to_panel``: write rows to the panel, from
+    vector ``panel_write`` on. ``turn_lanes``, ``turn_rows``: XOR distance by which lanes or rows of
+    c are permuted. ``order``: order of the rows. ``fresh``: replace c by the neutral element: +0
+    or, with ``infinite``, an infinity; ``negative`` sets the sign. ``keep``: elements outside the
+    tensor become c. ``constant``: K[k]. ``streams``: inputs from memory or a product that the
+    instruction reads. ``from_panel``: read the panel, from vector ``panel_read`` on.
     """
     fields = {
         "end": unsigned(1),
@@ -50,7 +50,7 @@ def entry_layout(shape: VectorShape) -> data.StructLayout:
         "c": operand_layout(),
         "writes": unsigned(1),
         "d": range(REGISTERS),
-        "gives": unsigned(1),
+        "writes_output": unsigned(1),
         "o": range(INPUTS),
         "to_panel": unsigned(1),
         "turn_lanes": unsigned(distance_bits(shape)),

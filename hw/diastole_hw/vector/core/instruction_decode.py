@@ -96,7 +96,7 @@ class Decode(wiring.Component):
             "b": Mux(special, word.negate_a, word.negate_b),
             "c": word.negate_c,
         }
-        which = Signal(range(INPUTS))  # number of the input stream in the panel
+        panel_input = Signal(range(INPUTS))  # number of the input stream in the panel
         for letter, source in sources.items():
             used, stream = Signal(name=f"used_{letter}"), Signal(name=f"stream_{letter}")
             number = source[:2]
@@ -113,14 +113,14 @@ class Decode(wiring.Component):
                 with m.Case(*uses):
                     m.d.comb += used.eq(1)
             with m.If(stream & of_panel):
-                m.d.comb += [which.eq(number), operand.source.eq(PANEL)]
+                m.d.comb += [panel_input.eq(number), operand.source.eq(PANEL)]
                 with m.If(self._is_zero(self.streams[number])):
                     m.d.comb += operand.source.eq(NOTHING)
                 with m.Else():
                     m.d.comb += self.entry.from_panel.eq(1)
             with m.Elif(stream):
                 m.d.comb += self.entry.streams.bit_select(number, 1).eq(1)
-        m.d.comb += self.entry.panel_read.eq(self._vector(m, self.streams[which], "read"))
+        m.d.comb += self.entry.panel_read.eq(self._vector(m, self.streams[panel_input], "read"))
 
     def _is_zero(self, stream):
         """Return whether a stream of the panel reads +0 in the current block."""
@@ -128,12 +128,12 @@ class Decode(wiring.Component):
 
     def _output(self, m, word):
         """Decode the output: none, a stream, or the panel."""
-        given, stream = Signal(), self.streams[INPUTS + word.o[:2]]
+        has_output, stream = Signal(), self.streams[INPUTS + word.o[:2]]
         of_panel = stream.kind == Kind.PANEL
         m.d.comb += [
-            given.eq(word.o != NO_OUTPUT),
-            self.entry.gives.eq(given & ~of_panel),
-            self.entry.to_panel.eq(given & of_panel),
+            has_output.eq(word.o != NO_OUTPUT),
+            self.entry.writes_output.eq(has_output & ~of_panel),
+            self.entry.to_panel.eq(has_output & of_panel),
             self.entry.panel_write.eq(self._vector(m, stream, "write")),
         ]
 

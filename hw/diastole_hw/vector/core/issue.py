@@ -7,8 +7,13 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.data_registers import data_register
 from diastole_hw.vector.core.entry import entry_layout, is_register
 from diastole_hw.vector.core.row_order import RowOrder, row_at
-from diastole_hw.vector.core.timing import special_cycles, turned_cycles, whole_cycles
-from diastole_hw.vector.stream_layouts import PIPELINE, VectorShape, given_layout, visited_layout
+from diastole_hw.vector.core.timing import permuted_cycles, special_cycles, whole_cycles
+from diastole_hw.vector.stream_layouts import (
+    PIPELINE,
+    VectorShape,
+    output_block_layout,
+    visited_layout,
+)
 from diastole_sim.spec.micro import INPUTS, REGISTERS
 
 BLOCKS = 4
@@ -52,7 +57,7 @@ class Issue(wiring.Component):
     acceptance, or later in the following cases:
 
     - Streams: every stream that the instruction reads must have a whole block, not counting a block
-      that is given back in this cycle. An instruction with an output waits for ``room``.
+      that is given back in this cycle. An instruction with an output waits for ``space``.
     - Special lanes: a special instruction, or an instruction that names the register of the last
       special instruction, waits until ``special_cycles`` after the last special instruction. The
       wait is B / 2 cycles longer if the instruction permutes rows of the register. The wait is
@@ -68,9 +73,9 @@ class Issue(wiring.Component):
     the first slot, and the register is written in the second slot.
 
     An ``end`` takes no cycle. The unit accepts an ``end`` on arrival if every used stream has a
-    block, at most 1 ``end`` in the slot of an instruction. ``give_back`` is high in the last cycle
-    of the instruction, or at acceptance if no instruction is in progress. ``done`` is high when the
-    end of the walk is accepted, the last rows are written, and the special lanes are idle.
+    block, at most 1 ``end`` in the slot of an instruction. ``release_block`` is high in the last
+    cycle of the instruction, or at acceptance if no instruction is in progress. ``done`` is high
+    when the end of the walk is accepted, the last rows are written, and the special lanes are idle.
 
     Parameters
     ----------
@@ -85,9 +90,9 @@ class Issue(wiring.Component):
         Streams of memory or a product that the chain reads.
     level : In(array of 4 range(5))
         Number of whole blocks per input stream.
-    room : In(1)
+    space : In(1)
         Free space for B rows of any output, beyond the rows of all announced blocks.
-    given : Out(stream of :func:`given_layout`)
+    output_block : Out(stream of :func:`output_block_layout`)
         Announcement of an output block. Valid for the single cycle in which an instruction with an
         output is accepted.
     slot : Out(:func:`issued_layout`)
@@ -95,19 +100,19 @@ class Issue(wiring.Component):
     active, row : Out(1), Out(range(B))
     age : Out
         Cycles since the slot began, up to B + 8.
-    give_back : Out(1)
+    release_block : Out(1)
         Pulse: release 1 block of every used stream.
     done : Out(1)
         Pulse.
-    working, wants_inputs, wants_outputs, wants_specials : Out(1)
+    working, waits_inputs, waits_outputs, waits_specials : Out(1)
         At most 1 of the 4 is high in a cycle, from the first slot on. ``working``: a cycle of a
         slot. The remaining outputs: a cycle without a slot, because an instruction, or the end of a
-        block, waited for the cause. ``wants_specials`` includes waits for rows. All 4 are low while
+        block, waited for the cause. ``waits_specials`` includes waits for rows. All 4 are low while
         the next entry is not yet fetched, or the chain is at its end.
     """
 
     i: stream.Interface
-    given: stream.Interface
+    output_block: stream.Interface
 
     def __init__(self, shape: VectorShape):
         self.shape = shape
@@ -118,18 +123,18 @@ class Issue(wiring.Component):
                 "block": In(visited_layout(shape)),
                 "used": In(INPUTS),
                 "level": In(counts),
-                "room": In(1),
-                "given": Out(stream.Signature(given_layout(shape))),
+                "space": In(1),
+                "output_block": Out(stream.Signature(output_block_layout(shape))),
                 "slot": Out(issued_layout(shape)),
                 "active": Out(1),
                 "row": Out(range(shape.block)),
                 "age": Out(range(self.latest + 1), init=self.latest),
-                "give_back": Out(1),
+                "release_block": Out(1),
                 "done": Out(1),
                 "working": Out(1),
-                "wants_inputs": Out(1),
-                "wants_outputs": Out(1),
-                "wants_specials": Out(1),
+                "waits_inputs": Out(1),
+                "waits_outputs": Out(1),
+                "waits_specials": Out(1),
             }
         )
 
@@ -147,18 +152,18 @@ class Issue(wiring.Component):
             self.active.eq(self.age < shape.block),
             self.row.eq(row_at(shape, self.slot.entry, self.age)),
         ]
-        gives_first, gave = self._two_slots(m, go)
+        writes_first, gave = self._two_slots(m, go)
         with m.If(go):
             m.d.sync += self.age.eq(0)
         with m.Elif(self.age != self.latest):
             m.d.sync += self.age.eq(self.age + 1)
         releases = Signal()
         inputs = self._inputs(m, free & releases)
-        rests, special_ready, renamed, owner = self._special(m, go & ~gives_first)
+        rests, special_ready, renamed, owner = self._special(m, go & ~writes_first)
         ready = {
             "inputs": (self.i.p.streams & ~inputs) == 0,
-            "outputs": ~self.i.p.gives | gave | self.room,
-            "specials": special_ready & self._rows_are_there(m),
+            "outputs": ~self.i.p.writes_output | gave | self.space,
+            "specials": special_ready & self._rows_available(m),
         }
         instruction = self.i.valid & ~self.i.p.end
         m.d.comb += go.eq(
@@ -166,8 +171,8 @@ class Issue(wiring.Component):
         )
         whole = (self.used & ~inputs) == 0
         ended = self._end(m, free, releases, whole, rests)
-        m.d.comb += self.i.ready.eq((go & ~gives_first) | ended)
-        self._begin(m, go, renamed, owner, gives_first, gave)
+        m.d.comb += self.i.ready.eq((go & ~writes_first) | ended)
+        self._begin(m, go, renamed, owner, writes_first, gave)
         self._count(m, free, ready, whole, go | ended)
         self._check(m, go)
         return m
@@ -177,16 +182,18 @@ class Issue(wiring.Component):
         previous slot did. Paired rows need 2 slots, because the rows of an output ascend."""
         first, gave = Signal(), Signal()
         if self.shape.block > PIPELINE:
-            m.d.comb += first.eq(self.i.p.gives & (self.i.p.order == RowOrder.PAIRED) & ~gave)
+            m.d.comb += first.eq(
+                self.i.p.writes_output & (self.i.p.order == RowOrder.PAIRED) & ~gave
+            )
             with m.If(go):
                 m.d.sync += gave.eq(first)
         return first, gave
 
     def _inputs(self, m, leaves):
         """Return which streams have a block, not counting a block that ``leaves``."""
-        there = Signal(INPUTS)
-        m.d.comb += there.eq(Cat(level > leaves for level in self.level))
-        return there
+        available = Signal(INPUTS)
+        m.d.comb += available.eq(Cat(level > leaves for level in self.level))
+        return available
 
     def _special(self, m, go):
         """Track the age of the last special instruction, and the renamed register. Return whether
@@ -197,19 +204,19 @@ class Issue(wiring.Component):
         age = Signal(range(late), init=late - 1, name="special_age")
         mapped, owner = Signal(), data_register(range(REGISTERS))
         complete, settled, whole = Signal(), Signal(), Signal()
-        entry, named, turned = self.i.p, Signal(3), Signal()
+        entry, named, permuted = self.i.p, Signal(3), Signal()
         m.d.comb += [
             complete.eq(age >= soon - 1),
-            settled.eq(age >= soon + turned_cycles(self.shape) - 1),
+            settled.eq(age >= soon + permuted_cycles(self.shape) - 1),
             whole.eq(age == late - 1),
             named.eq(Cat(self._names(entry[letter], owner) for letter in "abc")),
-            turned.eq(named[2] & entry.turn_rows.any()),
+            permuted.eq(named[2] & entry.turn_rows.any()),
         ]
         writes = entry.writes & (entry.d == owner)
         waits = (
             (entry.special & ~complete)
             | (mapped & (named.any() | writes) & ~complete)
-            | (mapped & turned & ~settled)
+            | (mapped & permuted & ~settled)
             | (mapped & named.any() & entry.order.any() & ~whole)
         )
         with m.If(age != late - 1):
@@ -224,14 +231,14 @@ class Issue(wiring.Component):
         """Return whether an operand is ``register``."""
         return is_register(operand) & (operand.source[:4] == register)
 
-    def _rows_are_there(self, m):
+    def _rows_available(self, m):
         """Return whether the rows of the previous instruction are written before the entry reads
         the rows."""
         entry, before = self.i.p, self.slot.entry
-        turned, apart, disordered = Signal(), Signal(), Signal()
+        permuted, apart, disordered = Signal(), Signal(), Signal()
         bits = self.shape.row_bits
         m.d.comb += [
-            turned.eq(entry.turn_rows.any() & self._names(entry.c, before.d) & before.writes),
+            permuted.eq(entry.turn_rows.any() & self._names(entry.c, before.d) & before.writes),
             apart.eq(
                 entry.from_panel
                 & before.to_panel
@@ -242,7 +249,7 @@ class Issue(wiring.Component):
         next_age = Signal(range(self.latest + 2))
         m.d.comb += next_age.eq(self.age + 1)
         return ~(
-            (turned & (next_age < PIPELINE + entry.turn_rows))
+            (permuted & (next_age < PIPELINE + entry.turn_rows))
             | ((apart | disordered) & (next_age < PIPELINE + self.shape.block - 1))
         )
 
@@ -251,7 +258,7 @@ class Issue(wiring.Component):
         ended, ending = Signal(), Signal()
         m.d.comb += [
             ended.eq(self.i.valid & self.i.p.end & inputs & ~releases),
-            self.give_back.eq(free & (releases | ended)),
+            self.release_block.eq(free & (releases | ended)),
             self.done.eq(ending & (self.age == self.latest) & rests & ~releases),
         ]
         with m.If(ended):
@@ -262,7 +269,7 @@ class Issue(wiring.Component):
             m.d.sync += ending.eq(0)
         return ended
 
-    def _begin(self, m, go, renamed, owner, gives_first, gave):
+    def _begin(self, m, go, renamed, owner, writes_first, gave):
         """Load the slot with the accepted entry, and announce the output block."""
         slot = data_register(self.slot.shape())
         wrote, panel = Signal(), Signal()  # fields of the slot with a reset: no write at first
@@ -270,20 +277,20 @@ class Issue(wiring.Component):
             self.slot.eq(slot),
             self.slot.entry.writes.eq(wrote),
             self.slot.entry.to_panel.eq(panel),
-            self.given.valid.eq(go & self.i.p.gives & ~gave),
-            self.given.p.stream.eq(self.i.p.o),
-            self.given.p.block.eq(self.block),
+            self.output_block.valid.eq(go & self.i.p.writes_output & ~gave),
+            self.output_block.p.stream.eq(self.i.p.o),
+            self.output_block.p.block.eq(self.block),
         ]
         with m.If(go):
             m.d.sync += [
                 slot.entry.eq(self.i.payload),
                 slot.renamed.eq(renamed),
-                slot.entry.gives.eq(self.i.p.gives & ~gave),
-                wrote.eq(self.i.p.writes & ~gives_first),
+                slot.entry.writes_output.eq(self.i.p.writes_output & ~gave),
+                wrote.eq(self.i.p.writes & ~writes_first),
                 panel.eq(self.i.p.to_panel),
                 *(slot[name].eq(self.block[name]) for name in ("i", "j", "rows", "cols")),
             ]
-            with m.If(gives_first):
+            with m.If(writes_first):
                 m.d.sync += slot.entry.order.eq(RowOrder.ASCENDING)
             with m.If(self.i.p.special):  # the lanes copy the previous special result
                 m.d.sync += [
@@ -292,16 +299,16 @@ class Issue(wiring.Component):
                     slot.renamed[0].eq(1),
                 ]
 
-    def _count(self, m, free, ready, inputs, taken):
+    def _count(self, m, free, ready, inputs, accepted):
         """Register the cause of a wait, 1 cycle before the cycle without a slot."""
-        waits, instruction = self.i.valid & free & ~taken, ~self.i.p.end
-        there = Mux(self.i.p.end, inputs, ready["inputs"])
+        waits, instruction = self.i.valid & free & ~accepted, ~self.i.p.end
+        available = Mux(self.i.p.end, inputs, ready["inputs"])
         m.d.comb += self.working.eq(self.age < self.shape.slot_cycles)
         m.d.sync += [
-            self.wants_inputs.eq(waits & ~there),
-            self.wants_outputs.eq(waits & there & instruction & ~ready["outputs"]),
-            self.wants_specials.eq(
-                waits & there & instruction & ready["outputs"] & ~ready["specials"]
+            self.waits_inputs.eq(waits & ~available),
+            self.waits_outputs.eq(waits & available & instruction & ~ready["outputs"]),
+            self.waits_specials.eq(
+                waits & available & instruction & ready["outputs"] & ~ready["specials"]
             ),
         ]
 
@@ -310,8 +317,14 @@ class Issue(wiring.Component):
         empty = Cat(level == 0 for level in self.level)
         slot = self.slot.entry
         rules = [
-            (self.given.valid & ~self.given.ready, "there is room, and a block is not taken"),
-            (self.give_back & (self.used & empty).any(), "a block is given back that is not there"),
+            (
+                self.output_block.valid & ~self.output_block.ready,
+                "there is room, and a block is not taken",
+            ),
+            (
+                self.release_block & (self.used & empty).any(),
+                "a block is given back that is not there",
+            ),
             (self.active & (slot.streams & empty).any(), "a block is read that is not there"),
             (go & (self.i.p.streams & ~self.used).any(), "a stream is read that is not used"),
             (self.done & self.i.valid, "entries are left at the end"),

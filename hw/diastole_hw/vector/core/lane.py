@@ -67,19 +67,19 @@ class Lane(wiring.Component):
             adder.a.eq(multiplier.result),
             self.result.eq(adder.result),
         ]
-        beside = data.StructLayout({"op": unsigned(len(adder.op)), "c": unsigned(WORD)})
-        given = Signal(beside)
+        addition_layout = data.StructLayout({"op": unsigned(len(adder.op)), "c": unsigned(WORD)})
+        addition = Signal(addition_layout)
         moves = (self.op == MicroOp.MOV) | ((self.op == MicroOp.SEL) & nonzero(self.b))
-        m.d.comb += given.c.eq(Mux(moves & ~self.keep, self.a, self.c))
+        m.d.comb += addition.c.eq(Mux(moves & ~self.keep, self.a, self.c))
         with m.Switch(self.op):
             for op, following in ADD_OPS.items():
                 with m.Case(op):
-                    m.d.comb += given.op.eq(following)
+                    m.d.comb += addition.op.eq(following)
         with m.If(self.keep):
-            m.d.comb += given.op.eq(AddOp.SECOND)
+            m.d.comb += addition.op.eq(AddOp.SECOND)
         for cycle in range(FloatMul.latency):
-            late = data_register(beside, name=f"beside_{cycle}")
-            m.d.sync += late.eq(given)
-            given = late
-        m.d.comb += [adder.op.eq(given.op), adder.c.eq(given.c)]
+            late = data_register(addition_layout, name=f"addition_{cycle}")
+            m.d.sync += late.eq(addition)
+            addition = late
+        m.d.comb += [adder.op.eq(addition.op), adder.c.eq(addition.c)]
         return m

@@ -9,7 +9,7 @@ from diastole_hw.data_registers import data_register
 from diastole_hw.vector.core.entry import PANEL, is_register
 from diastole_hw.vector.core.issue import issued_layout
 from diastole_hw.vector.core.lane import OP_BITS
-from diastole_hw.vector.core.positions import FirstPlace, place_number, places_layout
+from diastole_hw.vector.core.positions import PositionBase, place_number, places_layout
 from diastole_hw.vector.core.register_file import PORTS
 from diastole_hw.vector.stream_layouts import WORD, VectorShape, row_layout
 from diastole_sim.spec.micro import INPUTS, MicroOp, Source
@@ -80,17 +80,17 @@ class Operands(wiring.Component):
         for number, letter in enumerate("abc"):
             chosen = self._choose(m, number, letter, inside, row, columns)
             if letter == "c":
-                chosen = self._turned(m, chosen)
+                chosen = self._permuted(m, chosen)
             self._finish(m, letter, chosen)
-        kept, kept_op = data_register(lanes), data_register(OP_BITS)
-        m.d.sync += [kept.eq(keeps.replicate(lanes) & ~inside), kept_op.eq(op)]
-        m.d.comb += [self.keep.eq(kept), self.op.eq(kept_op)]
+        registered_keep, registered_op = data_register(lanes), data_register(OP_BITS)
+        m.d.sync += [registered_keep.eq(keeps.replicate(lanes) & ~inside), registered_op.eq(op)]
+        m.d.comb += [self.keep.eq(registered_keep), self.op.eq(registered_op)]
         return m
 
     def _places(self, m):
         """Return the row's number as a float, and, for the next cycle, the numbers of the
         columns."""
-        rows, columns = FirstPlace(self.shape), FirstPlace(self.shape)
+        rows, columns = PositionBase(self.shape), PositionBase(self.shape)
         m.submodules.rows = rows
         m.submodules.columns = columns
         first = data_register(places_layout(self.shape))
@@ -126,26 +126,26 @@ class Operands(wiring.Component):
         chosen = []
         for lane in range(self.shape.block):
             value = Signal(WORD, name=f"{letter}_{lane}")
-            given = Mux(only_inside & ~inside[lane], 0, scalar) | Mux(by_column, columns[lane], 0)
+            element = Mux(only_inside & ~inside[lane], 0, scalar) | Mux(by_column, columns[lane], 0)
             for bit, each in zip(of, rows, strict=True):
-                given = given | Mux(bit, each[lane], 0)
-            m.d.comb += value.eq(given)
+                element = element | Mux(bit, each[lane], 0)
+            m.d.comb += value.eq(element)
             chosen.append(value)
         return chosen
 
-    def _turned(self, m, values):
+    def _permuted(self, m, values):
         """Return, for every lane, the value of the lane at XOR distance ``turn_lanes``."""
         distance = data_register(self.slot.entry.turn_lanes.shape(), name="distance")
         m.d.sync += distance.eq(self.slot.entry.turn_lanes)
-        turned = []
+        permuted = []
         for lane in range(self.shape.block):
-            value = Signal(WORD, name=f"turned_{lane}")
+            value = Signal(WORD, name=f"permuted_{lane}")
             m.d.comb += value.eq(values[lane])
             for bit in range(self.shape.row_bits):
                 with m.If(distance[bit]):
                     m.d.comb += value.eq(values[lane ^ (1 << bit)])
-            turned.append(value)
-        return turned
+            permuted.append(value)
+        return permuted
 
     def _finish(self, m, letter, values):
         """Apply the sign, and replace a fresh c by the neutral element."""

@@ -18,7 +18,7 @@ def places_layout(shape: VectorShape) -> data.StructLayout:
     )
 
 
-class FirstPlace(wiring.Component):
+class PositionBase(wiring.Component):
     """Convert block number ``index`` to the values from which :func:`place_number` derives the
     floats of the block's places. All floats are exact, since the numbers are below 2^24.
 
@@ -66,7 +66,7 @@ def small(number: int) -> int:
 
 
 def place_number(first, number: int):
-    """Return the float of place ``number`` of a block, from the output of :class:`FirstPlace`."""
+    """Return the float of place ``number`` of a block, from the output of :class:`PositionBase`."""
     terms = [first.unit << k for k in range(number.bit_length()) if number >> k & 1]
     added = Const(0, 1)
     for term in terms:

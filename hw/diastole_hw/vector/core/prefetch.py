@@ -11,7 +11,7 @@ from diastole_hw.vector.core.entry import entry_layout
 from diastole_hw.vector.core.instruction_decode import Decode, is_done_in
 from diastole_hw.vector.core.row_order import row_order_of
 from diastole_hw.vector.stream_layouts import WORD, VectorShape, stream_layout, visited_layout
-from diastole_sim.spec.micro import CONSTANTS, MICRO_BITS, MOST_INSTRUCTIONS
+from diastole_sim.spec.micro import CONSTANTS, MAX_INSTRUCTIONS, MICRO_BITS
 from diastole_sim.spec.stream_table import STREAMS
 
 AHEAD = 2
@@ -65,7 +65,7 @@ class Prefetch(wiring.Component):
             {
                 "start": In(1),
                 "first": In(8),
-                "length": In(range(MOST_INSTRUCTIONS + 1)),
+                "length": In(range(MAX_INSTRUCTIONS + 1)),
                 "streams": In(data.ArrayLayout(stream_layout(shape), STREAMS)),
                 "blocks": In(stream.Signature(visited_layout(shape))),
                 "program_en": Out(1),
@@ -82,15 +82,13 @@ class Prefetch(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.entries = entries = StreamFifo(self.o.p.shape(), AHEAD)
-        whens = Array(
-            data_register(unsigned(2), name=f"when_{n}") for n in range(MOST_INSTRUCTIONS)
-        )
-        room = Signal()
+        whens = Array(data_register(unsigned(2), name=f"when_{n}") for n in range(MAX_INSTRUCTIONS))
+        space = Signal()
         block, begun = self._take(m)
-        number, chosen, ended = self._choose(m, begun, whens, room)
+        number, chosen, ended = self._choose(m, begun, whens, space)
         flight = self._decode(m, block, number, chosen, ended, whens, entries)
         m.d.comb += [
-            room.eq(entries.level + flight < AHEAD),
+            space.eq(entries.level + flight < AHEAD),
             self.o.payload.eq(entries.o.payload),
             self.o.valid.eq(entries.o.valid),
             entries.o.ready.eq(self.o.ready),
@@ -117,31 +115,31 @@ class Prefetch(wiring.Component):
         m.d.sync += Assert(~self.o.valid | waiting.o.valid, "an entry without its block")
         return block, begun
 
-    def _choose(self, m, begun, whens, room):
+    def _choose(self, m, begun, whens, space):
         """Select the lowest remaining instruction, or the end of the block."""
-        left = data_register(MOST_INSTRUCTIONS)
-        known = Signal()  # `whens` holds the condition of every instruction
-        number = Signal(range(MOST_INSTRUCTIONS))
+        left = data_register(MAX_INSTRUCTIONS)
+        conditions_valid = Signal()  # `whens` holds the condition of every instruction
+        number = Signal(range(MAX_INSTRUCTIONS))
         chosen, ended = Signal(), Signal()
-        for n in reversed(range(MOST_INSTRUCTIONS)):
+        for n in reversed(range(MAX_INSTRUCTIONS)):
             with m.If(left[n]):
                 m.d.comb += number.eq(n)
         m.d.comb += [
-            chosen.eq(begun & room & left.any()),
-            ended.eq(begun & room & ~left.any()),
+            chosen.eq(begun & space & left.any()),
+            ended.eq(begun & space & ~left.any()),
             self.program_en.eq(chosen),
             self.program_at.eq(self.first + number),
         ]
-        program = Cat(n < self.length for n in range(MOST_INSTRUCTIONS))
+        program = Cat(n < self.length for n in range(MAX_INSTRUCTIONS))
         done = Cat(is_done_in(when, self.blocks.p) for when in whens)
         with m.If(chosen):
             m.d.sync += left.eq(left & (left - 1))
         with m.If(ended):
-            m.d.sync += [begun.eq(0), known.eq(1)]
+            m.d.sync += [begun.eq(0), conditions_valid.eq(1)]
         with m.If(self.blocks.valid & self.blocks.ready):
-            m.d.sync += left.eq(program & Mux(known & ~self.start, done, ~0))
+            m.d.sync += left.eq(program & Mux(conditions_valid & ~self.start, done, ~0))
         with m.If(self.start):
-            m.d.sync += known.eq(0)
+            m.d.sync += conditions_valid.eq(0)
         return number, chosen, ended
 
     def _decode(self, m, block, number, chosen, ended, whens, entries):

@@ -8,7 +8,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.vector.core.descriptor_check import InstructionCheck, among, instruction_layout
-from diastole_sim.spec.micro import CONSTANTS, INPUTS, MOST_INSTRUCTIONS, OUTPUTS, When
+from diastole_sim.spec.micro import CONSTANTS, INPUTS, MAX_INSTRUCTIONS, OUTPUTS, When
 from diastole_sim.spec.stream_table import ONCE_A_BLOCK, STREAMS, Kind
 
 
@@ -16,8 +16,8 @@ class ProgramScan(wiring.Component):
     """Check a program as :func:`diastole_sim.spec.micro.program_problems` does.
 
     Timing: 1 instruction is read per cycle, from the cycle after ``start`` on. ``done`` is high 3
-    cycles after the read of the last instruction, or in the cycle after ``known`` rises if later.
-    ``bad`` and ``used`` hold until the next start.
+    cycles after the read of the last instruction, or in the cycle after ``condition_valid`` rises
+    if later. ``bad`` and ``used`` hold until the next start.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class ProgramScan(wiring.Component):
     -------
     start : In(1)
         Pulse. The remaining inputs are stable from ``start`` to ``done``.
-    known : In(1)
+    condition_valid : In(1)
         The kinds of the outputs are valid, until ``done``. The kinds of the inputs must be written
         by the end of the cycle after ``start``.
     first, length : In(range(256)), In(range(33))
@@ -52,9 +52,9 @@ class ProgramScan(wiring.Component):
         super().__init__(
             {
                 "start": In(1),
-                "known": In(1),
+                "condition_valid": In(1),
                 "first": In(range(CONSTANTS)),
-                "length": In(range(MOST_INSTRUCTIONS + 1)),
+                "length": In(range(MAX_INSTRUCTIONS + 1)),
                 "kinds": In(data.ArrayLayout(4, STREAMS)),
                 "read_en": Out(1),
                 "read_at": Out(range(CONSTANTS)),
@@ -77,10 +77,10 @@ class ProgramScan(wiring.Component):
             check.word.eq(self.word),
             check.panels.eq(Cat(self.kinds[n] == Kind.PANEL for n in range(INPUTS))),
         ]
-        m.d.comb += ends.eq(read & self.known)
+        m.d.comb += ends.eq(read & self.condition_valid)
         m.d.sync += [
             looks.eq(reading),
-            read.eq((looks & ~reading) | (read & ~self.known)),
+            read.eq((looks & ~reading) | (read & ~self.condition_valid)),
             self.done.eq(ends),
         ]
         with m.If(reading):

@@ -65,10 +65,10 @@ class SpecialLanes(wiring.Component):
     def _direct(self, m):
         """Return begin pulse, operation and operands of the lanes, with a lane per element: no row
         waits."""
-        kept = data_register(OP_BITS)
+        stored_op = data_register(OP_BITS)
         with m.If(self.begins):
-            m.d.sync += kept.eq(self.op)
-        return self.begins, Mux(self.begins, self.op, kept), list(self.row)
+            m.d.sync += stored_op.eq(self.op)
+        return self.begins, Mux(self.begins, self.op, stored_op), list(self.row)
 
     def _waiting(self, m):
         """Write rows to a memory, and return begin pulse, operation and operands of the lanes, a
@@ -76,14 +76,14 @@ class SpecialLanes(wiring.Component):
         lanes, shape = self.shape.specials, self.shape
         m.submodules.rows = ram = Ram(width=shape.vector_bits, depth=shape.block)
         row, coming = self._count(m, self.begins, shape.block, "coming")
-        starts, kept = Signal(), data_register(OP_BITS)
+        starts, stored_op = Signal(), data_register(OP_BITS)
         step, going = self._count(m, starts, shape.block * groups(shape), "going")
         group, begins = Signal(range(groups(shape))), Signal()
         m.d.sync += [starts.eq(self.begins), group.eq(step), begins.eq(starts)]
         with m.If(self.begins):
-            m.d.sync += kept.eq(self.op)
+            m.d.sync += stored_op.eq(self.op)
         op = data_register(OP_BITS)
-        m.d.sync += op.eq(kept)
+        m.d.sync += op.eq(stored_op)
         m.d.comb += [
             ram.write_en.eq(coming),
             ram.write_addr.eq(row),
@@ -115,12 +115,12 @@ class SpecialLanes(wiring.Component):
         """Keep the groups of a row, and write the row with the last group."""
         shape = self.shape
         last = groups(shape) - 1
-        step, going = self._count(m, begins, shape.block * groups(shape), "given")
-        kept = data_register(WORD * shape.specials * last)
+        step, going = self._count(m, begins, shape.block * groups(shape), "output")
+        previous = data_register(WORD * shape.specials * last)
         now = Cat(results)
-        row = Cat(kept, now)
+        row = Cat(previous, now)
         with m.If(going):
-            m.d.sync += kept.eq(row[WORD * shape.specials :])
+            m.d.sync += previous.eq(row[WORD * shape.specials :])
         bits = last.bit_length()
         m.d.comb += [
             self.write_en.eq(going & step[:bits].all()),

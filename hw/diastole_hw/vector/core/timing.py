@@ -30,7 +30,7 @@ def special_cycles(shape: VectorShape) -> int:
     return max(shape.slot_cycles, work, last_row - (shape.block - 1))
 
 
-def turned_cycles(shape: VectorShape) -> int:
+def permuted_cycles(shape: VectorShape) -> int:
     """Return how many cycles later an instruction that permutes rows may read a result. The number
     is the largest distance, B / 2."""
     return shape.block // 2
@@ -39,4 +39,4 @@ def turned_cycles(shape: VectorShape) -> int:
 def whole_cycles(shape: VectorShape) -> int:
     """Return how many cycles later an instruction that reads rows in any order may read a result.
     In a block of fewer than 8 rows only permutations change the order."""
-    return turned_cycles(shape) if shape.block < PIPELINE else shape.block - 1
+    return permuted_cycles(shape) if shape.block < PIPELINE else shape.block - 1

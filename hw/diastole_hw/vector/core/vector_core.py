@@ -11,13 +11,13 @@ from diastole_hw.vector.core.lane import Lane
 from diastole_hw.vector.core.operands import Operands
 from diastole_hw.vector.core.prefetch import Prefetch
 from diastole_hw.vector.core.register_file import RowFile
-from diastole_hw.vector.core.result_places import ResultPlaces
+from diastole_hw.vector.core.result_destinations import ResultDestinations
 from diastole_hw.vector.core.special_lanes import SpecialLanes
 from diastole_hw.vector.core.timing import OPERANDS_AT
 from diastole_hw.vector.stream_layouts import (
     WORD,
     VectorShape,
-    given_layout,
+    output_block_layout,
     row_layout,
     stream_layout,
     visited_layout,
@@ -25,8 +25,8 @@ from diastole_hw.vector.stream_layouts import (
 from diastole_sim.spec.micro import (
     CONSTANTS,
     INPUTS,
+    MAX_INSTRUCTIONS,
     MICRO_BITS,
-    MOST_INSTRUCTIONS,
     OUTPUTS,
     REGISTERS,
 )
@@ -76,23 +76,23 @@ class VectorCore(wiring.Component):
     rows : In(array of 4 :func:`row_layout`)
         Row of the oldest block of every stream, valid 1 cycle after ``row_at``. Elements outside
         the tensor are +0.
-    give_back : Out(1)
+    release_block : Out(1)
         Release the oldest block of every used stream. ``level`` is 1 less in the next cycle.
-    given : Out(stream of :func:`given_layout`)
-        Announcement of an output block, before the block's rows. Only offered when ``room`` is
+    output_block : Out(stream of :func:`output_block_layout`)
+        Announcement of an output block, before the block's rows. Only offered when ``space`` is
         high.
-    room : In(1)
+    space : In(1)
         Free space for B rows beyond the rows of all announced blocks.
     out_row : Out({"valid": 1, "row": row_layout})
         Rows of the announced blocks, in order, without back-pressure.
     done : Out(1)
         Pulse: everything is written.
-    working, wants_inputs, wants_outputs, wants_specials : Out(1)
+    working, waits_inputs, waits_outputs, waits_specials : Out(1)
         Events of :class:`Issue`, for counters.
     """
 
     blocks: stream.Interface
-    given: stream.Interface
+    output_block: stream.Interface
 
     def __init__(self, shape: VectorShape):
         self.shape = shape
@@ -102,7 +102,7 @@ class VectorCore(wiring.Component):
                 "start": In(1),
                 "streams": In(data.ArrayLayout(stream_layout(shape), STREAMS)),
                 "program_first": In(8),
-                "program_length": In(range(MOST_INSTRUCTIONS + 1)),
+                "program_length": In(range(MAX_INSTRUCTIONS + 1)),
                 "blocks": In(stream.Signature(visited_layout(shape))),
                 "program_en": Out(1),
                 "program_at": Out(8),
@@ -120,15 +120,15 @@ class VectorCore(wiring.Component):
                 "level": In(data.ArrayLayout(range(BLOCKS + 1), INPUTS)),
                 "row_at": Out(range(shape.block)),
                 "rows": In(data.ArrayLayout(row, INPUTS)),
-                "give_back": Out(1),
-                "given": Out(stream.Signature(given_layout(shape))),
-                "room": In(1),
+                "release_block": Out(1),
+                "output_block": Out(stream.Signature(output_block_layout(shape))),
+                "space": In(1),
                 "out_row": Out(data.StructLayout({"valid": unsigned(1), "row": row})),
                 "done": Out(1),
                 "working": Out(1),
-                "wants_inputs": Out(1),
-                "wants_outputs": Out(1),
-                "wants_specials": Out(1),
+                "waits_inputs": Out(1),
+                "waits_outputs": Out(1),
+                "waits_specials": Out(1),
             }
         )
 
@@ -141,7 +141,7 @@ class VectorCore(wiring.Component):
         m.submodules.registers = registers = RowFile(shape, rows=REGISTERS * shape.block)
         m.submodules.results = results = RowFile(shape, rows=max(2, shape.block))
         self._fetch(m, prefetch, issue)
-        self._tell(m, issue)
+        self._connect_status(m, issue)
         self._read(m, issue, operands, registers, results)
         rows = self._calculate(m, operands)
         self._write(m, issue, registers, rows)
@@ -168,19 +168,26 @@ class VectorCore(wiring.Component):
             issue.block.eq(prefetch.block),
         ]
 
-    def _tell(self, m, issue):
+    def _connect_status(self, m, issue):
         """Connect the issue unit to streams and outputs, and the status outputs of the core."""
-        wiring.connect(m, issue.given, wiring.flipped(self.given))
+        wiring.connect(m, issue.output_block, wiring.flipped(self.output_block))
         in_buffers = Cat(
             self.streams[number].used & (self.streams[number].kind != Kind.PANEL)
             for number in range(INPUTS)
         )
-        names = ("done", "working", "wants_inputs", "wants_outputs", "wants_specials", "give_back")
+        names = (
+            "done",
+            "working",
+            "waits_inputs",
+            "waits_outputs",
+            "waits_specials",
+            "release_block",
+        )
         m.d.comb += [getattr(self, name).eq(getattr(issue, name)) for name in names]
         m.d.comb += [
             issue.used.eq(in_buffers),
             issue.level.eq(self.level),
-            issue.room.eq(self.room),
+            issue.space.eq(self.space),
             self.row_at.eq(issue.row),
         ]
 
@@ -212,7 +219,7 @@ class VectorCore(wiring.Component):
 
     def _calculate(self, m, operands):
         """Return a row of results."""
-        found = []
+        results = []
         for number in range(self.shape.block):
             m.submodules[f"lane{number}"] = lane = Lane()
             m.d.comb += [
@@ -222,12 +229,12 @@ class VectorCore(wiring.Component):
                 lane.b.eq(operands.b[number]),
                 lane.c.eq(operands.c[number]),
             ]
-            found.append(lane.result)
-        return Cat(found)
+            results.append(lane.result)
+        return Cat(results)
 
     def _write(self, m, issue, registers, rows):
         """Write results from the lanes to register, panel and output."""
-        m.submodules.places = places = ResultPlaces(self.shape)
+        m.submodules.places = places = ResultDestinations(self.shape)
         watched = [self.streams[INPUTS + number].watch for number in range(OUTPUTS)]
         m.d.comb += [
             places.slot.eq(issue.slot),

@@ -81,7 +81,7 @@ def two_rows(m: Module, rows: list, width: int, name: str) -> list:
     """Reduce ``rows`` to 2 rows with an equal sum, modulo 2^width. Carry-save adders replace 3 rows
     by 2, repeatedly."""
     while len(rows) > 2:
-        found, left = [], len(rows) % 3
+        sums, left = [], len(rows) % 3
         whole = rows[: len(rows) - left]
         triples = zip(whole[::3], whole[1::3], whole[2::3], strict=True)
         for number, (x, y, z) in enumerate(triples):
@@ -94,8 +94,8 @@ def two_rows(m: Module, rows: list, width: int, name: str) -> list:
                 total.eq(differ ^ z),
                 carries.eq(((differ & z) | (~differ & x)) << 1),
             ]
-            found += [total, carries]
-        rows = found + rows[len(rows) - left :]
+            sums += [total, carries]
+        rows = sums + rows[len(rows) - left :]
     return rows
 
 

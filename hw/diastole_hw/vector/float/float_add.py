@@ -178,18 +178,18 @@ class FloatAdd(wiring.Component):
         ``field`` - 1 to ``field`` + 1. A number that is passed on is a fraction after a leading 1,
         and stays unchanged."""
         carry, one = total[-1], total[-2]
-        kept, up = Signal(FRACTION_BITS), Signal()
+        truncated, up = Signal(FRACTION_BITS), Signal()
         half, below = Signal(), Signal()  # bit below the last place; any lower bit
         m.d.comb += [
-            kept.eq(Mux(carry, total[4:-1], Mux(one, total[3:-2], total[2:-3]))),
+            truncated.eq(Mux(carry, total[4:-1], Mux(one, total[3:-2], total[2:-3]))),
             half.eq(Mux(carry, total[3], Mux(one, total[2], total[1]))),
             below.eq(total[0] | ((carry | one) & total[1]) | (carry & total[2])),
-            up.eq(half & (kept[0] | below)),
+            up.eq(half & (truncated[0] | below)),
         ]
-        carried = up & kept.all()
+        carried = up & truncated.all()
         fraction, less, more = Signal(FRACTION_BITS), Signal(8), Signal(8)
         m.d.comb += [
-            fraction.eq(kept + up),
+            fraction.eq(truncated + up),
             less.eq(field - 1),
             more.eq(field + 1),
         ]

@@ -114,22 +114,22 @@ class FloatMul(wiring.Component):
         """Stage 2: round the product, which is at least 1 and below 4. A carry out of the fraction
         adds 1 to the exponent."""
         high = Signal(WIDTH - LOW)
-        kept, up = Signal(FRACTION_BITS), Signal()
+        truncated, up = Signal(FRACTION_BITS), Signal()
         m.d.comb += high.eq(quick_sum(m, reduced.sum, reduced.carries, reduced.low_carry))
         large = high[-1]
         half = Mux(large, high[1], high[0])
         m.d.comb += [
-            kept.eq(Mux(large, high[2:-1], high[1:-2])),
-            up.eq(half & (kept[0] | reduced.low_any | (large & high[0]))),
+            truncated.eq(Mux(large, high[2:-1], high[1:-2])),
+            up.eq(half & (truncated[0] | reduced.low_any | (large & high[0]))),
         ]
         # The 3 possible exponents are computed before rounding selects the result's exponent.
-        carried = up & kept.all()
+        carried = up & truncated.all()
         less, more, most = (self._ending(m, reduced, added) for added in range(3))
         ending = Signal(ENDING)
         fraction = Signal(FRACTION_BITS)
         m.d.comb += [
             ending.eq(Mux(large, Mux(carried, most, more), Mux(carried, more, less))),
-            fraction.eq(kept + up),
+            fraction.eq(truncated + up),
         ]
         result = data_output(m, self.result, "result_register")
         rest = Mux(ending.finite, fraction, Mux(reduced.nan, QUIET, 0))

@@ -51,7 +51,7 @@ class FunctionRows(wiring.Component):
 
     Members
     -------
-    which : In(3)
+    table_number : In(3)
         A TableOf.
     index : In(8)
         Number of a row. Bits beyond the bits of the table are ignored.
@@ -59,7 +59,7 @@ class FunctionRows(wiring.Component):
         Zeros if the table has no such row.
     """
 
-    which: In(3)
+    table_number: In(3)
     index: In(INDEX_BITS)
     c0: Out(C0_BITS)
     c1: Out(signed(C1_BITS))
@@ -68,14 +68,14 @@ class FunctionRows(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         shapes = {"c0": unsigned(C0_BITS), "c1": signed(C1_BITS), "c2": unsigned(C2_BITS)}
-        found = dict.fromkeys(shapes, 0)
+        coefficients = dict.fromkeys(shapes, 0)
         for table, rows in TABLES.items():
             own = {
                 name: Signal(shape, name=f"{table.name.lower()}_{name}")
                 for name, shape in shapes.items()
             }
             index = self.index[: (len(rows.rows) - 1).bit_length()]
-            with m.If(self.which == table):  # gating outside the switch halves the gates
+            with m.If(self.table_number == table):  # gating outside the switch halves the gates
                 with m.Switch(index):
                     for number, (c0, c1, c2) in enumerate(rows.rows):
                         with m.Case(number):
@@ -84,6 +84,6 @@ class FunctionRows(wiring.Component):
                                 own["c1"].eq(c1),
                                 own["c2"].eq(c2),
                             ]
-            found = {name: found[name] | own[name] for name in shapes}
-        m.d.comb += [getattr(self, name).eq(value) for name, value in found.items()]
+            coefficients = {name: coefficients[name] | own[name] for name in shapes}
+        m.d.comb += [getattr(self, name).eq(value) for name, value in coefficients.items()]
         return m

@@ -120,7 +120,7 @@ class SpecialLane(wiring.Component):
         square = Signal(width)
         m.d.comb += [
             square.eq(sum(two_rows(m, squares, width, "square"))),
-            rows.which.eq(placed.table),
+            rows.table_number.eq(placed.table),
             rows.index.eq(index),
         ]
         plain = placed.table == TableOf.NONE

@@ -56,7 +56,7 @@ in the sum is 0; without a table, 1 more than the exponent of the magnitude's hi
 0 has the sign. ``nan``: the result is NaN.
 """
 
-KNOWN = data.StructLayout({"any": 1, "nan": 1, "negative": 1, "exponent": 8})
+DIRECT_RESULT = data.StructLayout({"any": 1, "nan": 1, "negative": 1, "exponent": 8})
 """Layout of a result without a table: the fraction is 0, or the fraction of NaN. Valid only with
 ``any``."""
 
@@ -87,13 +87,13 @@ class SpecialArgument(wiring.Component):
         ops = SimpleNamespace(
             **{op.name.lower(): self.op == op for op in MicroOp if op >= MicroOp.EXP}
         )
-        known = self._known(m, a, ops)
+        direct = self._direct_result(m, a, ops)
         exponent, magnitude = self._linear(m, a, ops)
         computed, place = Signal(signed(EXPONENT_BITS)), Signal(VALUE_WIDTH)
         distance, table = Signal(8), Signal(3)
         upper = a.fraction[-1]  # x = (1 + d) 2^E; set if d is below 0
-        plain = known.any | ops.lge | ops.lgm
-        scaled = ops.exp & ~known.any
+        plain = direct.any | ops.lge | ops.lgm
+        scaled = ops.exp & ~direct.any
         m.d.comb += [
             computed.eq(self._base(a, ops)),
             place.eq(self._place(a, ops)),
@@ -102,7 +102,7 @@ class SpecialArgument(wiring.Component):
         for rows in TABLES:
             with m.If(getattr(ops, rows.name.lower()) & ~plain):
                 m.d.comb += table.eq(rows)
-        others = Mux(known.any, 1 << (LINEAR_BITS - 1), Mux(plain, magnitude, place))
+        others = Mux(direct.any, 1 << (LINEAR_BITS - 1), Mux(plain, magnitude, place))
         far = distance[SHIFT_BITS:].any().replicate(SHIFT_BITS)
         negative = Mux(ops.rcp, a.negative, Mux(ops.lge, exponent[-1], ops.lgm & upper))
         total, carries, carry = self._product(m, a)
@@ -115,33 +115,33 @@ class SpecialArgument(wiring.Component):
             # the dropped bits are 0, and the complement is a unit too small: equal result.
             argument.complement.eq(scaled & a.negative),
             argument.table.eq(table),
-            argument.base.eq(Mux(known.any, known.exponent + 1, computed)),
-            argument.halved.eq(ops.lgg & ~known.any & ~upper),
-            argument.negative.eq(Mux(known.any, known.negative, negative)),
+            argument.base.eq(Mux(direct.any, direct.exponent + 1, computed)),
+            argument.halved.eq(ops.lgg & ~direct.any & ~upper),
+            argument.negative.eq(Mux(direct.any, direct.negative, negative)),
             argument.signed_zero.eq(ops.rcp & a.exponent.all()),
-            argument.nan.eq(known.nan),
+            argument.nan.eq(direct.nan),
         ]
         return m
 
     @staticmethod
-    def _known(m, a, ops):
+    def _direct_result(m, a, ops):
         """Return the results of zeros, Inf, NaN, negative operands, and operands too large for
         ``exp``."""
-        known = Signal(KNOWN)
+        direct = Signal(DIRECT_RESULT)
         zero, top, large = Signal(), Signal(), Signal()
         logarithm = ops.lge | ops.lgm | ops.lgg
         m.d.comb += [
             zero.eq(~a.exponent.any()),
             top.eq(a.exponent.all()),
             large.eq(ops.exp & (a.exponent >= EXPONENT_BIAS + EXP_OVERFLOW)),
-            known.any.eq(zero | top | known.nan | large),
-            known.nan.eq((top & a.fraction.any()) | (a.negative & ~zero & (ops.rsq | logarithm))),
-            known.negative.eq(~known.nan & Mux(ops.rcp, a.negative, ops.lge & zero)),
+            direct.any.eq(zero | top | direct.nan | large),
+            direct.nan.eq((top & a.fraction.any()) | (a.negative & ~zero & (ops.rsq | logarithm))),
+            direct.negative.eq(~direct.nan & Mux(ops.rcp, a.negative, ops.lge & zero)),
         ]
         infinite = (large & ~a.negative) | (zero & (ops.rcp | ops.rsq)) | ops.lge
         one = ops.lgg | (ops.exp & zero)
-        m.d.comb += known.exponent.eq(Mux(known.nan | infinite, TOP, Mux(one, EXPONENT_BIAS, 0)))
-        return known
+        m.d.comb += direct.exponent.eq(Mux(direct.nan | infinite, TOP, Mux(one, EXPONENT_BIAS, 0)))
+        return direct
 
     @staticmethod
     def _linear(m, a, ops):

@@ -50,18 +50,18 @@ class BlockWalk(wiring.Component):
         i, j = data_output(m, block.i, "i"), data_output(m, block.j, "j")
         last_row = block_extent(m, self.shape, self.rows, i, block.rows, "row")
         last_col = block_extent(m, self.shape, self.cols, j, block.cols, "col")
-        taken = Signal()
+        accepted = Signal()
         across, down = Signal(), Signal()  # step to the next column, to the next row of blocks
         m.d.comb += [
             block.first.eq(Mux(self.by_columns, i, j) == 0),
             block.last.eq(Mux(self.by_columns, last_row, last_col)),
             block.first_row.eq(i == 0),
             block.end.eq(last_row & last_col),
-            taken.eq(self.blocks.valid & self.blocks.ready),
+            accepted.eq(self.blocks.valid & self.blocks.ready),
             across.eq(~self.by_columns | last_row),
             down.eq(self.by_columns | last_col),
         ]
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += self.blocks.valid.eq(~block.end)
             with m.If(across):
                 m.d.sync += j.eq(Mux(last_col, 0, j + 1))

@@ -21,10 +21,10 @@ class GatheredRows(wiring.Component):
     """Compute and store the addresses ``base`` + number * ``pitch``, modulo 2^40, of the rows of at
     most 2 lists. The addresses of a list can be read repeatedly, until the list is released.
 
-    Timing: ``there`` rises 4 cycles after the arrival of a number, plus 1 cycle for every 4 bits up
-    to the number's highest 1. If several numbers wait, every number takes 1 cycle plus the cycles
-    for the number's bits. A list is therefore ready before the previous line has been read, if the
-    previous line has a few blocks.
+    Timing: ``available`` rises 4 cycles after the arrival of a number, plus 1 cycle for every 4
+    bits up to the number's highest 1. If several numbers wait, every number takes 1 cycle plus the
+    cycles for the number's bits. A list is therefore ready before the previous line has been read,
+    if the previous line has a few blocks.
 
     Parameters
     ----------
@@ -40,11 +40,11 @@ class GatheredRows(wiring.Component):
         The number is the last number of the list.
     at : In(range(B))
         Row of the oldest list that was not released.
-    there : Out(1)
+    available : Out(1)
         The address of row ``at`` is available. A function of registers and ``at``.
     read_en, address : In(1), Out(40)
         Address of row ``at``, valid 1 cycle after ``read_en`` until the next read.
-    let_go : In(1)
+    discard : In(1)
         Pulse: the oldest list, whose addresses are all computed, is not read from the next cycle
         on.
     """
@@ -59,10 +59,10 @@ class GatheredRows(wiring.Component):
                 "number": In(INDEX_BITS),
                 "last": In(1),
                 "at": In(range(shape.block)),
-                "there": Out(1),
+                "available": Out(1),
                 "read_en": In(1),
                 "address": Out(ADDRESS_BITS),
-                "let_go": In(1),
+                "discard": In(1),
             }
         )
 
@@ -71,23 +71,23 @@ class GatheredRows(wiring.Component):
         addresses = Ram(width=ADDRESS_BITS, depth=LISTS << self.shape.row_bits)
         m.submodules.addresses = addresses
         located, last, address = self._locate(m)
-        found, bank = Signal(range(self.shape.block + 1)), Signal()  # incomplete list: rows, bank
+        rows, bank = Signal(range(self.shape.block + 1)), Signal()  # incomplete list: rows, bank
         lists, oldest = Signal(range(LISTS + 1)), Signal()  # complete lists; bank of the oldest
         whole = Signal()
         m.d.comb += [
             whole.eq(located & last),
-            self.there.eq((lists != 0) | (self.at < found)),
+            self.available.eq((lists != 0) | (self.at < rows)),
             addresses.write_en.eq(located),
-            addresses.write_addr.eq(Cat(found[: self.shape.row_bits], bank)),
+            addresses.write_addr.eq(Cat(rows[: self.shape.row_bits], bank)),
             addresses.write_data.eq(address),
             addresses.read_en.eq(self.read_en),
             addresses.read_addr.eq(Cat(self.at, oldest)),
             self.address.eq(addresses.read_data),
         ]
-        m.d.sync += [lists.eq(lists + whole - self.let_go), oldest.eq(oldest ^ self.let_go)]
+        m.d.sync += [lists.eq(lists + whole - self.discard), oldest.eq(oldest ^ self.discard)]
         with m.If(located):
-            m.d.sync += [found.eq(Mux(last, 0, found + 1)), bank.eq(bank ^ last)]
-        m.d.sync += Assert(~self.let_go | (lists != 0), "a list is let go that is not here")
+            m.d.sync += [rows.eq(Mux(last, 0, rows + 1)), bank.eq(bank ^ last)]
+        m.d.sync += Assert(~self.discard | (lists != 0), "a list is let go that is not here")
         return m
 
     def _locate(self, m):
@@ -100,24 +100,24 @@ class GatheredRows(wiring.Component):
         busy, last = Signal(), data_register(name="last_located")
         total, term = data_register(ADDRESS_BITS, name="total"), data_register(ADDRESS_BITS)
         left = data_register(INDEX_BITS, name="number_left")
-        taken, located = Signal(), Signal()
+        accepted, located = Signal(), Signal()
         m.d.comb += [
             located.eq(busy & ~left.any()),
-            taken.eq(read & (~busy | located)),
+            accepted.eq(read & (~busy | located)),
             numbers.write_en.eq(self.number_en),
             numbers.write_addr.eq(put),
             numbers.write_data.eq(Cat(self.number, self.last)),
-            numbers.read_en.eq((waiting != 0) & (~read | taken)),
+            numbers.read_en.eq((waiting != 0) & (~read | accepted)),
             numbers.read_addr.eq(got),
         ]
         m.d.sync += [
             put.eq(put + self.number_en),
             got.eq(got + numbers.read_en),
             waiting.eq(waiting + self.number_en - numbers.read_en),
-            read.eq(numbers.read_en | (read & ~taken)),
-            busy.eq(taken | (busy & ~located)),
+            read.eq(numbers.read_en | (read & ~accepted)),
+            busy.eq(accepted | (busy & ~located)),
         ]
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += [
                 *(total.eq(self.base), term.eq(self.pitch)),
                 *(left.eq(numbers.read_data[:INDEX_BITS]), last.eq(numbers.read_data[-1])),

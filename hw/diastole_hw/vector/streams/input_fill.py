@@ -75,12 +75,12 @@ class InputFill(wiring.Component):
     -------
     streams : In(4 times stream_layout(shape))
         Stable from the first block to the last.
-    there : In(1), block : In(expected_layout(shape))
+    available : In(1), block : In(expected_layout(shape))
         A block whose rows are requested, and are not all written.
     beats : In(stream of unsigned(data_width))
     product : In(stream of row_layout(shape))
         B rows for every block.
-    product_there : In(1), product_block : In(expected_layout(shape))
+    product_available : In(1), product_block : In(expected_layout(shape))
         A block with free space for the product.
     write_en, write, of_product : Out(1), Out(fill_layout(shape)), Out(1)
         Write of a row of ``block``. With ``of_product``, write of a row of ``product_block`` for
@@ -109,11 +109,11 @@ class InputFill(wiring.Component):
         super().__init__(
             {
                 "streams": In(data.ArrayLayout(stream_layout(shape), INPUTS)),
-                "there": In(1),
+                "available": In(1),
                 "block": In(expected_layout(shape)),
                 "beats": In(stream.Signature(shape.data_width)),
                 "product": In(stream.Signature(row_layout(shape))),
-                "product_there": In(1),
+                "product_available": In(1),
                 "product_block": In(expected_layout(shape)),
                 "write_en": Out(1),
                 "write": Out(fill_layout(shape)),
@@ -130,8 +130,8 @@ class InputFill(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.unpack = unpack = RowUnpack(self.shape)
-        kept = Ram(width=self.shape.data_width, depth=INPUTS << self.shape.row_bits)
-        m.submodules.kept = kept
+        stored = Ram(width=self.shape.data_width, depth=INPUTS << self.shape.row_bits)
+        m.submodules.stored = stored
         passed = Signal(INPUTS)  # inputs of the block that are written
         left = Signal(INPUTS)
         one = Signal(INPUTS)  # input that is written now
@@ -148,7 +148,9 @@ class InputFill(wiring.Component):
         after = Signal()  # row numbers of the next line are read before the block ends
         begins_after = ends & one_of(kind, GATHERED) & (self.block.ahead != 0)
         nothing_left = ((left == one) & ends & ~begins_after) | (left == 0)
-        m.d.comb += self.done.eq(self.there & Mux(after, self.listed & (left == 0), nothing_left))
+        m.d.comb += self.done.eq(
+            self.available & Mux(after, self.listed & (left == 0), nothing_left)
+        )
         m.d.sync += after.eq(begins_after | (after & ~self.listed))
         with m.If(self.done):
             m.d.sync += passed.eq(0)
@@ -162,14 +164,14 @@ class InputFill(wiring.Component):
             unpack.kind.eq(kind),
             unpack.block.eq(block),
             again.eq((self.block.again & one).any() & ~after),
-            unpack.beat.eq(Mux(again, kept.read_data, self.beats.payload)),
+            unpack.beat.eq(Mux(again, stored.read_data, self.beats.payload)),
             self.write.input.eq(one),
             self.write.numbers.eq(unpack.numbers),
         ]
-        busy = self.there & (left.any() | after)
+        busy = self.available & (left.any() | after)
         reads = _Reads(kind=kind, block=block, again=again, listing_next=after)
         own, leaves = self._rows(m, busy, reads, unpack, ends)
-        self._keep(m, kept, input_, leaves, ends, again)
+        self._keep(m, stored, input_, leaves, ends, again)
         self._product(m, own, unpack)
         return m
 
@@ -188,29 +190,29 @@ class InputFill(wiring.Component):
             listing.eq(busy & (after | (one_of(kind, GATHERED) & block.listed & ~indexed))),
             empty.eq(busy & ~listing & (block.rows != shape.block) & ~zeroed),
         ]
-        taken, own = Signal(), Signal()
-        wanted, kept_there = Signal(), Signal()
+        accepted, own = Signal(), Signal()
+        needs_beat, stored_available = Signal(), Signal()
         m.d.comb += [
-            wanted.eq(busy & ~empty),
-            taken.eq(wanted & Mux(again, kept_there, self.beats.valid)),
+            needs_beat.eq(busy & ~empty),
+            accepted.eq(needs_beat & Mux(again, stored_available, self.beats.valid)),
         ]
-        m.d.sync += kept_there.eq(wanted & again & ~ends)
+        m.d.sync += stored_available.eq(needs_beat & again & ~ends)
         here = self._last_here(m, block, Mux(listing, Kind.LABELS, kind), row, part)
         last_row = (row == block.rows - 1) | ((kind == Kind.COLUMN) & ~listing)
         m.d.comb += [
-            self.beats.ready.eq(wanted & ~again & here.beat),
-            ends.eq(taken & ~listing & here.row & last_row),
-            self.listed.eq(taken & listing & last_row),
-            self.index_en.eq(taken & listing),
+            self.beats.ready.eq(needs_beat & ~again & here.beat),
+            ends.eq(accepted & ~listing & here.row & last_row),
+            self.listed.eq(accepted & listing & last_row),
+            self.index_en.eq(accepted & listing),
             self.index.eq(unpack.word),
-            own.eq((taken & ~listing) | empty),
+            own.eq((accepted & ~listing) | empty),
             self.write_en.eq(own | self.of_product),
             self.write.row.eq(Mux(empty, shape.block - 1, row)),
             self.write.banks.eq(Mux(empty, -1, self._banks(kind, part, here.row))),
             unpack.row.eq(row),
             unpack.zero.eq(empty),
         ]
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += part.eq(Mux(here.row, 0, part + 1))
             with m.If(here.row):
                 m.d.sync += row.eq(Mux(last_row, 0, row + 1))
@@ -221,10 +223,10 @@ class InputFill(wiring.Component):
         with m.If(ends):
             m.d.sync += [zeroed.eq(0), indexed.eq(0)]
         leaves = Signal()
-        m.d.comb += leaves.eq(taken & here.beat & ~listing)
+        m.d.comb += leaves.eq(accepted & here.beat & ~listing)
         return own, leaves
 
-    def _keep(self, m, kept, input_, leaves, ends, again):
+    def _keep(self, m, stored, input_, leaves, ends, again):
         """Keep the beats of the current block, for inputs of the next block that share the beats.
         The memory has space for B beats per input, which is enough for every kind with shared
         beats."""
@@ -232,11 +234,11 @@ class InputFill(wiring.Component):
         following = Signal.like(number, name="following_beat")
         m.d.comb += [
             following.eq(Mux(ends, 0, number + leaves)),
-            kept.write_en.eq(leaves & ~again),
-            kept.write_addr.eq(Cat(number, input_)),
-            kept.write_data.eq(self.beats.payload),
-            kept.read_en.eq(again),
-            kept.read_addr.eq(Cat(following, input_)),
+            stored.write_en.eq(leaves & ~again),
+            stored.write_addr.eq(Cat(number, input_)),
+            stored.write_data.eq(self.beats.payload),
+            stored.read_en.eq(again),
+            stored.read_addr.eq(Cat(following, input_)),
         ]
         m.d.sync += number.eq(following)
 
@@ -282,7 +284,7 @@ class InputFill(wiring.Component):
         row = Signal(range(shape.block), name="product_row")
         of_product = [each.used & (each.kind == Kind.PRODUCT) for each in self.streams]
         m.d.comb += [
-            self.product.ready.eq(self.product_there & ~own),
+            self.product.ready.eq(self.product_available & ~own),
             self.of_product.eq(self.product.valid & self.product.ready),
             self.product_done.eq(self.of_product & (row == shape.block - 1)),
             unpack.product.eq(self.product.payload),

@@ -51,18 +51,18 @@ class InputRequests(wiring.Component):
     rows : In(range(MAX_SIZE + 1))
         Rows of the tensor. ``by_columns``, ``by_lines`` and ``rows`` are as stable as ``streams``.
     blocks : In(stream of visited_layout(shape))
-    room : In(1)
+    space : In(1)
         Free space for another block of every input.
     begins : Out(1)
         Pulse: a block begins. ``expected`` is valid in this cycle.
     expected : Out(expected_layout(shape))
     table_address, table_pitch : Out(40), Out(32)
         Address and pitch of the input whose list is requested.
-    row_at, row_there : Out(range(B)), In(1)
+    row_at, row_available : Out(range(B)), In(1)
         Next row of the oldest list; the row's address is available.
     row_en, row : Out(1), In(40)
         Read of the row's address, valid 1 cycle later until the next read.
-    let_go : Out(1)
+    discard : Out(1)
         Pulse: the oldest list is no longer needed.
     requests : Out(stream of request_layout())
     """
@@ -83,16 +83,16 @@ class InputRequests(wiring.Component):
                 "by_lines": In(1),
                 "rows": In(range(MAX_SIZE + 1)),
                 "blocks": In(stream.Signature(visited_layout(shape))),
-                "room": In(1),
+                "space": In(1),
                 "begins": Out(1),
                 "expected": Out(expected_layout(shape)),
                 "table_address": Out(ADDRESS_BITS),
                 "table_pitch": Out(32),
                 "row_at": Out(range(shape.block)),
-                "row_there": In(1),
+                "row_available": In(1),
                 "row_en": Out(1),
                 "row": In(ADDRESS_BITS),
-                "let_go": Out(1),
+                "discard": Out(1),
                 "requests": Out(stream.Signature(request_layout())),
             }
         )
@@ -102,22 +102,22 @@ class InputRequests(wiring.Component):
         m.submodules.segments = segments = SegmentRequests(self.shape)
         wiring.connect(m, segments.requests, wiring.flipped(self.requests))
         several = self._expect(m)
-        kept = Signal(INPUTS)  # inputs of the block without a request
-        left = Signal(INPUTS)  # `kept`, or all inputs if a block begins
+        remaining = Signal(INPUTS)  # inputs of the block without a request
+        left = Signal(INPUTS)  # `remaining`, or all inputs if a block begins
         one = Signal(INPUTS)  # next input of `left`
         done = Signal()  # the input's last piece is accepted
         begun = Signal()
         m.d.comb += [
-            self.begins.eq(~begun & self.blocks.valid & self.room),
-            left.eq(Mux(self.begins, Cat(inputs_in_memory(self.streams)), kept)),
+            self.begins.eq(~begun & self.blocks.valid & self.space),
+            left.eq(Mux(self.begins, Cat(inputs_in_memory(self.streams)), remaining)),
             one.eq(lowest(left)),
             self.blocks.ready.eq((begun | self.begins) & ((done & (left == one)) | (left == 0))),
         ]
         m.d.sync += [
-            kept.eq(Mux(done, left & ~one, left)),
+            remaining.eq(Mux(done, left & ~one, left)),
             begun.eq((begun | self.begins) & ~self.blocks.ready),
         ]
-        self._ask(m, segments.blocks, one, left, done, several)
+        self._request(m, segments.blocks, one, left, done, several)
         m.d.sync += Assert(~begun | self.blocks.valid, "a block left too early")
         return m
 
@@ -148,9 +148,9 @@ class InputRequests(wiring.Component):
 
     def _again(self, several):
         """Return the inputs whose elements lie in beats of the previous block."""
-        block, beside = self.blocks.p, ~self.blocks.p.first & ~self.by_columns
+        block, same_line = self.blocks.p, ~self.blocks.p.first & ~self.by_columns
         return Cat(
-            beside
+            same_line
             & shares_beats(self.shape, each.kind, block)
             & ~(several & one_of(each.kind, GATHERED))
             for each in self.streams
@@ -160,7 +160,7 @@ class InputRequests(wiring.Component):
         """Return, for every input, whether rows are gathered."""
         return [each.used & one_of(each.kind, GATHERED) for each in self.streams]
 
-    def _ask(self, m, asks, one, left, done, several):
+    def _request(self, m, segment_request, one, left, done, several):
         """Send the pieces of input ``one``, if any. For gathered rows, send the list, every row,
         and the list of the next line."""
         block = Signal.like(self.blocks.p, name="listed_block")
@@ -174,61 +174,64 @@ class InputRequests(wiring.Component):
             block.eq(self.blocks.p),
             gathered.eq(left.any() & one_of(source.kind, GATHERED)),
         ]
-        asked, ended = Signal(), Signal()  # the list is requested; all rows are requested
-        listing, held, last = Signal(), Signal(), Signal()
-        asking = Signal(stream_layout(self.shape))
+        requested, ended = Signal(), Signal()  # the list is requested; all rows are requested
+        listing, row_read, last = Signal(), Signal(), Signal()
+        requested_stream = Signal(stream_layout(self.shape))
         again = Signal()
         m.d.comb += [
             again.eq((self.expected.again & one).any()),
-            asking.eq(source),
-            asks.valid.eq(left.any() & ~again & (~gathered | listing | held)),
+            requested_stream.eq(source),
+            segment_request.valid.eq(left.any() & ~again & (~gathered | listing | row_read)),
         ]
         with m.If(gathered):
             m.d.comb += [
-                asking.address.eq(self.row),
-                listing.eq(self.expected.listed & ~asked | ended),
+                requested_stream.address.eq(self.row),
+                listing.eq(self.expected.listed & ~requested | ended),
             ]
         with m.If(listing):
-            m.d.comb += [asking.address.eq(list_at), asking.kind.eq(Kind.LABELS)]
+            m.d.comb += [
+                requested_stream.address.eq(list_at),
+                requested_stream.kind.eq(Kind.LABELS),
+            ]
         with m.If(ended):
             m.d.comb += [block.i.eq(self.blocks.p.i + 1), block.rows.eq(self.expected.ahead)]
-        segments_of(m, self.shape, asking, block, asks.p)
-        taken = asks.valid & asks.ready
-        row_taken, rows_end, unlisted = Signal(), Signal(), Signal()
+        segments_of(m, self.shape, requested_stream, block, segment_request.p)
+        accepted = segment_request.valid & segment_request.ready
+        row_accepted, rows_end, unlisted = Signal(), Signal(), Signal()
         ends = ended | (rows_end & (self.expected.ahead == 0))
         m.d.comb += [
-            row_taken.eq(taken & gathered & ~listing),
-            rows_end.eq(row_taken & last),
+            row_accepted.eq(accepted & gathered & ~listing),
+            rows_end.eq(row_accepted & last),
             unlisted.eq(several | self.by_columns | self.blocks.p.last),
-            self.let_go.eq((rows_end | (again & gathered)) & unlisted),
-            done.eq(again | (taken & Mux(gathered, ends, 1))),
+            self.discard.eq((rows_end | (again & gathered)) & unlisted),
+            done.eq(again | (accepted & Mux(gathered, ends, 1))),
         ]
         with m.If(gathered & ~listing):
-            m.d.comb += [asks.p.count.eq(0), asks.p.rows.eq(1)]
-        with m.If(taken & listing):
-            m.d.sync += [asked.eq(~ended), ended.eq(0)]
+            m.d.comb += [segment_request.p.count.eq(0), segment_request.p.rows.eq(1)]
+        with m.If(accepted & listing):
+            m.d.sync += [requested.eq(~ended), ended.eq(0)]
         with m.If(rows_end):
-            m.d.sync += [asked.eq(0), ended.eq(self.expected.ahead != 0)]
+            m.d.sync += [requested.eq(0), ended.eq(self.expected.ahead != 0)]
         gathered_ones = Cat(self._gathered())
-        self._read_rows(m, gathered_ones & Mux(several, left, ~0), row_taken, held, last)
+        self._read_rows(m, gathered_ones & Mux(several, left, ~0), row_accepted, row_read, last)
 
-    def _read_rows(self, m, wanted, taken, held, last):
+    def _read_rows(self, m, pending, accepted, row_read, last):
         """Read the addresses of gathered rows, 1 row ahead. At the end of a block the first row of
-        the next block is read, if the list stays. ``held``: an address has been read, and is not
-        yet accepted. ``last``: the address belongs to the last row. ``wanted``: inputs whose rows
-        are not yet requested."""
+        the next block is read, if the list stays. ``row_read``: an address has been read, and is
+        not yet accepted. ``last``: the address belongs to the last row. ``pending``: inputs whose
+        rows are not yet requested."""
         row, following = Signal(range(self.shape.block)), Signal(range(self.shape.block))
         m.d.comb += [
             last.eq(row == self.blocks.p.rows - 1),
             following.eq(Mux(last, 0, row + 1)),
-            self.row_at.eq(Mux(held, following, row)),
-            self.row_en.eq(self.row_there & (~held | taken) & ~self.let_go),
+            self.row_at.eq(Mux(row_read, following, row)),
+            self.row_en.eq(self.row_available & (~row_read | accepted) & ~self.discard),
         ]
-        m.d.sync += held.eq(self.row_en | (held & ~taken & ~self.let_go))
-        with m.If(taken):
+        m.d.sync += row_read.eq(self.row_en | (row_read & ~accepted & ~self.discard))
+        with m.If(accepted):
             m.d.sync += row.eq(following)
         for number in reversed(range(INPUTS)):
-            with m.If(wanted[number]):
+            with m.If(pending[number]):
                 m.d.comb += [
                     self.table_address.eq(self.streams[number].address),
                     self.table_pitch.eq(self.streams[number].pitch),

@@ -58,7 +58,7 @@ class InputStreams(wiring.Component):
         Row slot of the oldest block.
     rows : Out(4 times row_layout(shape))
         Row of every input.
-    give_back : In(1)
+    release_block : In(1)
         Pulse: no row of the oldest block is requested from the next cycle on.
     read : Out(ReadSignature(data_width))
     """
@@ -85,7 +85,7 @@ class InputStreams(wiring.Component):
                 "level": Out(data.ArrayLayout(range(DEPTH + 1), INPUTS)),
                 "row_at": In(range(shape.block)),
                 "rows": Out(data.ArrayLayout(row_layout(shape), INPUTS)),
-                "give_back": In(1),
+                "release_block": In(1),
                 "read": Out(ReadSignature(shape.data_width)),
             }
         )
@@ -123,8 +123,8 @@ class InputStreams(wiring.Component):
             gathered.last.eq(fill.listed),
             gathered.at.eq(requests.row_at),
             gathered.read_en.eq(requests.row_en),
-            gathered.let_go.eq(requests.let_go),
-            requests.row_there.eq(gathered.there),
+            gathered.discard.eq(requests.discard),
+            requests.row_available.eq(gathered.available),
             requests.row.eq(gathered.address),
         ]
 
@@ -138,7 +138,7 @@ class InputStreams(wiring.Component):
         m.d.sync += [
             begun.eq(begun + requests.begins),
             filled.eq(filled + fill.done),
-            released.eq(released + self.give_back),
+            released.eq(released + self.release_block),
         ]
         is_product = [each.used & (each.kind == Kind.PRODUCT) for each in self.streams]
         with m.If(Cat(is_product).any()):
@@ -151,21 +151,23 @@ class InputStreams(wiring.Component):
         with m.If(requests.begins):
             m.d.sync += blocks[begun[: bits - 1]].eq(requests.expected)
         # A block may be released while a list behind the block is read: the register stays in use.
-        held, unread = Signal(bits), Signal(bits)
+        in_use, unread = Signal(bits), Signal(bits)
         m.d.comb += [
-            held.eq(begun - released),
+            in_use.eq(begun - released),
             unread.eq(begun - filled),
-            requests.room.eq((held != DEPTH) & (unread != DEPTH)),
-            fill.there.eq(begun != filled),
+            requests.space.eq((in_use != DEPTH) & (unread != DEPTH)),
+            fill.available.eq(begun != filled),
             fill.block.eq(blocks[filled[: bits - 1]]),
-            fill.product_there.eq(Cat(is_product).any() & (begun != multiplied)),
+            fill.product_available.eq(Cat(is_product).any() & (begun != multiplied)),
             fill.product_block.eq(blocks[multiplied[: bits - 1]]),
         ]
         for number, product in enumerate(is_product):
             whole = Signal(bits, name=f"whole_{number}")
             m.d.comb += whole.eq(Mux(product, multiplied, filled + fill.finished[number]))
             m.d.comb += self.level[number].eq((whole - released)[:bits])
-        m.d.sync += Assert(~self.give_back | (held != 0), "a block is released that is not here")
+        m.d.sync += Assert(
+            ~self.release_block | (in_use != 0), "a block is released that is not here"
+        )
         return filled, multiplied, released, blocks
 
     def _buffers(self, m, fill, filled, multiplied, released, blocks):

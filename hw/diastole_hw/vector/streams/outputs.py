@@ -11,7 +11,7 @@ from diastole_hw.vector.float.narrow import not_finite, rounds_to_infinity
 from diastole_hw.vector.stream_layouts import (
     WORD,
     VectorShape,
-    given_layout,
+    output_block_layout,
     row_layout,
     stream_layout,
 )
@@ -55,7 +55,7 @@ class OutputStreams(wiring.Component):
     Timing: a row leaves 2 cycles after arrival at the earliest. Then the unit sends a beat per
     cycle, or processes a row per cycle if the row has a beat or less, or nothing to write. A row of
     a block outside the tensor takes a cycle too. Requests are sent as by
-    :class:`diastole_hw.vector.streams.segments.SegmentRequests`, 1 cycle after ``given``.
+    :class:`diastole_hw.vector.streams.segments.SegmentRequests`, 1 cycle after ``output_block``.
     ``write.beats`` and ``image`` are combinational from registers and a memory's output.
 
     Parameters
@@ -66,11 +66,11 @@ class OutputStreams(wiring.Component):
     -------
     streams : In(4 times stream_layout(shape))
         Outputs of the chain. Stable from the first block until ``idle``.
-    given : In(stream of given_layout(shape))
-        Announcements of output blocks, but not for panels. ``ready`` is ``room``.
+    output_block : In(stream of output_block_layout(shape))
+        Announcements of output blocks, but not for panels. ``ready`` is ``space``.
     row_en, row : In(1), In(row_layout(shape))
         Row of an announced block, B rows per block, never before the announcement.
-    room : Out(1)
+    space : Out(1)
         Free space for another block and the block's rows. A function of registers.
     write : Out(WriteSignature(data_width))
     image : Out(stream of row_layout(shape))
@@ -85,7 +85,7 @@ class OutputStreams(wiring.Component):
     """
 
     streams: data.View
-    given: stream.Interface
+    output_block: stream.Interface
     row: data.View
     write: wiring.PureInterface
     image: stream.Interface
@@ -95,10 +95,10 @@ class OutputStreams(wiring.Component):
         super().__init__(
             {
                 "streams": In(data.ArrayLayout(stream_layout(shape), OUTPUTS)),
-                "given": In(stream.Signature(given_layout(shape))),
+                "output_block": In(stream.Signature(output_block_layout(shape))),
                 "row_en": In(1),
                 "row": In(row_layout(shape)),
-                "room": Out(1),
+                "space": Out(1),
                 "write": Out(WriteSignature(shape.data_width)),
                 "image": Out(stream.Signature(row_layout(shape))),
                 "constant_en": Out(1),
@@ -113,49 +113,61 @@ class OutputStreams(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         shape = self.shape
-        asks = StreamFifo(given_layout(shape), 2)
+        segment_requests = StreamFifo(output_block_layout(shape), 2)
         packs = StreamFifo(packing_layout(shape), DEPTH)
         rows = StreamFifo(row_layout(shape), max(DEPTH * shape.block, LEAST_ROWS))
         images = StreamFifo(row_layout(shape), image_rows(shape))
         segments, pack = SegmentRequests(shape), RowPack(shape)
-        units = {"asks": asks, "packs": packs, "rows": rows, "images": images}
+        units = {
+            "segment_requests": segment_requests,
+            "packs": packs,
+            "rows": rows,
+            "images": images,
+        }
         units |= {"segments": segments, "pack": pack}
         for name, unit in units.items():
             m.submodules[name] = unit
         wiring.connect(m, segments.requests, wiring.flipped(self.write.requests))
         wiring.connect(m, images.o, wiring.flipped(self.image))
-        given, block, taken = self.given, self.given.p.block, Signal()
+        output_block, block, accepted = self.output_block, self.output_block.p.block, Signal()
         m.d.comb += [
-            self.room.eq(asks.i.ready & packs.i.ready),
-            given.ready.eq(self.room),
-            taken.eq(given.valid & given.ready),
-            asks.i.valid.eq(taken),
-            asks.i.payload.eq(given.payload),
-            packs.i.valid.eq(taken),
-            packs.i.p.stream.eq(given.p.stream),
+            self.space.eq(segment_requests.i.ready & packs.i.ready),
+            output_block.ready.eq(self.space),
+            accepted.eq(output_block.valid & output_block.ready),
+            segment_requests.i.valid.eq(accepted),
+            segment_requests.i.payload.eq(output_block.payload),
+            packs.i.valid.eq(accepted),
+            packs.i.p.stream.eq(output_block.p.stream),
             rows.i.valid.eq(self.row_en),
             rows.i.payload.eq(self.row),
-            self.idle.eq(~(asks.o.valid | packs.o.valid | segments.busy)),
+            self.idle.eq(~(segment_requests.o.valid | packs.o.valid | segments.busy)),
         ]
         names = [name for name in packs.i.p.shape().members if name != "stream"]
         m.d.comb += [packs.i.p[name].eq(block[name]) for name in names]
         m.d.sync += Assert(~self.row_en | rows.i.ready, "a row of no block that was given")
-        self._ask(m, asks.o, segments.blocks)
+        self._request(m, segment_requests.o, segments.blocks)
         self._rows(m, packs.o, rows.o, pack, images.i)
         return m
 
-    def _ask(self, m, head, asks):
+    def _request(self, m, head, segment_requests):
         """Compute the pieces of memory to which blocks are written."""
         shape, block = self.shape, head.p.block
         chosen = Signal(stream_layout(shape))
         m.d.comb += chosen.eq(Array(each.as_value() for each in self.streams)[head.p.stream])
-        segments_of(m, shape, chosen, block, asks.p)
+        segments_of(m, shape, chosen, block, segment_requests.p)
         with m.If(chosen.kind == Kind.ROW):  # a request for each number
-            m.d.comb += [asks.p.pitch.eq(WORD // 8), asks.p.rows.eq(block.rows), asks.p.beats.eq(1)]
+            m.d.comb += [
+                segment_requests.p.pitch.eq(WORD // 8),
+                segment_requests.p.rows.eq(block.rows),
+                segment_requests.p.beats.eq(1),
+            ]
         with m.If(chosen.kind == Kind.MASK):  # whole blocks
-            m.d.comb += asks.p.beats.eq(Packing.of_mask(shape).parts)
+            m.d.comb += segment_requests.p.beats.eq(Packing.of_mask(shape).parts)
         with m.If(goes_to_memory(shape, chosen.kind, block)):
-            m.d.comb += [asks.valid.eq(head.valid), head.ready.eq(asks.ready)]
+            m.d.comb += [
+                segment_requests.valid.eq(head.valid),
+                head.ready.eq(segment_requests.ready),
+            ]
         with m.Else():
             m.d.comb += head.ready.eq(1)
 
@@ -189,13 +201,13 @@ class OutputStreams(wiring.Component):
             pack.row.eq(row),
             pack.part.eq(part),
             pack.numbers.eq(rows.payload),
-            pack.taken.eq(leaves),
+            pack.accepted.eq(leaves),
         ]
         with m.If(moves):
             m.d.sync += part.eq(Mux(leaves, 0, part + 1))
         with m.If(leaves):
             m.d.sync += row.eq(Mux(head.ready, 0, row + 1))
-        self._notice(m, block, kind, leaves & reaches, rows.payload)
+        self._constants_and_overflow(m, block, kind, leaves & reaches, rows.payload)
 
     def _reaches(self, m, kind, block, row, inside):
         """Return whether the output uses elements of a row slot."""
@@ -213,7 +225,7 @@ class OutputStreams(wiring.Component):
                 m.d.comb += reaches.eq((row == 0) & block.end)
         return reaches
 
-    def _notice(self, m, block, kind, leaves, numbers):
+    def _constants_and_overflow(self, m, block, kind, leaves, numbers):
         """Output constants, and report numbers that are not finite, of a row that ``leaves``."""
         stream = Array(each.as_value() for each in self.streams)[block.stream]
         chosen = data.View(stream_layout(self.shape), stream)

@@ -18,10 +18,10 @@ PER_ROW = (Kind.ROW, Kind.LABELS)
 
 def one_of(kind, kinds):
     """Return whether ``kind`` is in ``kinds``."""
-    found = Const(0, 1)
+    matches = Const(0, 1)
     for each in kinds:
-        found = found | (kind == each)
-    return found
+        matches = matches | (kind == each)
+    return matches
 
 
 def inputs_in_memory(streams):
@@ -119,15 +119,15 @@ def expected_layout(shape: VectorShape) -> data.StructLayout:
 def shares_beats(shape: VectorShape, kind, block):
     """Return whether, for an input of this kind, ``block`` lies in beats of the previous block of
     the line. ``block`` is not the first block of a line."""
-    found = one_of(kind, PER_ROW)
+    shares = one_of(kind, PER_ROW)
     packed = [
         (kinds, Packing.of_row(shape, bits))
         for kinds, bits in (((*WIDE, Kind.COLUMN), WORD), ((Kind.BF16,), 16), (BYTES, 8))
     ]
     for kinds, packing in (*packed, ((Kind.MASK,), Packing.of_mask(shape))):
         if packing.place_bits:
-            found = found | (one_of(kind, kinds) & packing.place(block.j).any())
-    return found
+            shares = shares | (one_of(kind, kinds) & packing.place(block.j).any())
+    return shares
 
 
 def segments_layout(shape: VectorShape) -> data.StructLayout:

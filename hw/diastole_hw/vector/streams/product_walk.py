@@ -64,7 +64,7 @@ class ProductWalk(wiring.Component):
         last_col = block_extent(m, self.shape, tiles.cols, j, block.cols, "col")
         bottom = Signal()  # last row of blocks of the tile
         line_ends = Signal()
-        taken = Signal()
+        accepted = Signal()
         m.d.comb += [
             bottom.eq(last_row | (i + 1 == top + tiles.t_step)),
             line_ends.eq(last_col | (j + 1 == left + tiles.l_step)),
@@ -72,9 +72,9 @@ class ProductWalk(wiring.Component):
             block.last.eq(line_ends),
             block.first_row.eq(i == 0),
             block.end.eq(last_row & last_col),
-            taken.eq(self.blocks.valid & self.blocks.ready),
+            accepted.eq(self.blocks.valid & self.blocks.ready),
         ]
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += [self.blocks.valid.eq(~block.end), j.eq(j + 1)]
             with m.If(line_ends):
                 m.d.sync += [j.eq(left), i.eq(i + 1)]
@@ -92,11 +92,11 @@ class ProductWalk(wiring.Component):
         following_left = Signal.like(left, name="following_left")
         by_columns = self.tiles.lanes_outermost
         below = Mux(by_columns, ~last_row, last_col)
-        beside = Mux(by_columns, last_row, ~last_col)
+        goes_right = Mux(by_columns, last_row, ~last_col)
         first_row, first_col = by_columns & last_row, ~by_columns & last_col
         m.d.comb += [
             following_top.eq(Mux(first_row, 0, Mux(below, i + 1, top))),
-            following_left.eq(Mux(first_col, 0, Mux(beside, j + 1, left))),
+            following_left.eq(Mux(first_col, 0, Mux(goes_right, j + 1, left))),
         ]
         m.d.sync += [
             top.eq(following_top),

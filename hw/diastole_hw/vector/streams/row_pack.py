@@ -47,7 +47,7 @@ class RowPack(wiring.Component):
     byte, bits are kept until a byte is full, or the line ends. Bits of a mask outside the tensor
     are zeros.
 
-    Timing: combinational. Bits of a mask are stored at the end of a cycle with ``taken``.
+    Timing: combinational. Bits of a mask are stored at the end of a cycle with ``accepted``.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class RowPack(wiring.Component):
     row : In(range(B)), part : In(range(B))
         Row slot; beat of the row.
     numbers : In(row_layout(shape))
-    taken : In(1)
+    accepted : In(1)
         The row is finished in this cycle.
     beat : Out(write_beat_layout(data_width))
         Bytes outside the tensor have no write strobes. In a mask all bytes of a block have write
@@ -85,7 +85,7 @@ class RowPack(wiring.Component):
                 "row": In(range(shape.block)),
                 "part": In(range(max(2, Packing.of_row(shape, WORD).parts))),
                 "numbers": In(row_layout(shape)),
-                "taken": In(1),
+                "accepted": In(1),
                 "beat": Out(write_beat_layout(shape.data_width)),
                 "last_part": Out(1),
                 "emits": Out(1),
@@ -156,13 +156,13 @@ class RowPack(wiring.Component):
         """Return beat and write strobes of a mask, for blocks of whole bytes."""
         shape, packing = self.shape, Packing.of_mask(self.shape)
         width = packing.per_beat * shape.block
-        kept = Signal(width)
+        previous = Signal(width)
         filled = Signal(width, name="mask")
         m.d.comb += filled.eq(
-            kept | (self._bits() << (packing.in_beat(self.row) << shape.row_bits))
+            previous | (self._bits() << (packing.in_beat(self.row) << shape.row_bits))
         )
-        with m.If(self.taken & (self.kind == Kind.MASK)):
-            m.d.sync += kept.eq(Mux(self.emits, 0, filled))
+        with m.If(self.accepted & (self.kind == Kind.MASK)):
+            m.d.sync += previous.eq(Mux(self.emits, 0, filled))
         strobes = Const((1 << width // 8) - 1)
         shift = packing.place(self.block.j) << exact_log2(width // 8)
         return Cat([filled] * (shape.data_width // width)), strobes << shift
@@ -175,11 +175,11 @@ class RowPack(wiring.Component):
         at = (j[: exact_log2(8 // bits)] << exact_log2(bits)) + (self.row << self.shape.row_bits)
         filled = Signal(8, name="mask")
         for number in range(OUTPUTS):
-            kept = Signal(8, name=f"kept_{number}")
+            previous = Signal(8, name=f"previous_{number}")
             with m.If(self.block.stream == number):
-                m.d.comb += filled.eq(kept | (self._bits() << at))
-                with m.If(self.taken & (self.kind == Kind.MASK)):
-                    m.d.sync += kept.eq(Mux(self.emits, 0, filled))
+                m.d.comb += filled.eq(previous | (self._bits() << at))
+                with m.If(self.accepted & (self.kind == Kind.MASK)):
+                    m.d.sync += previous.eq(Mux(self.emits, 0, filled))
         bytes_ = self.shape.beat_bytes
         byte = j[exact_log2(8 // bits) :][: exact_log2(bytes_)]
         return Cat([filled] * bytes_), Const(1, 1) << byte

@@ -51,21 +51,21 @@ class SegmentRequests(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         moves, free = Signal(), Signal()
-        held, at = self._locate(m, moves)
+        occupied, at = self._locate(m, moves)
         here = Signal()
         piece = data_register(segments_layout(self.shape))  # `base`: next row; `rows`: remaining
-        taken = Signal()
+        accepted = Signal()
         beat_mask = self.shape.beat_bytes - 1
         m.d.comb += [
-            taken.eq(here & self.requests.ready),
-            free.eq(~here | (taken & (piece.rows == 1))),
-            moves.eq(held & ~at.count.any() & free),
+            accepted.eq(here & self.requests.ready),
+            free.eq(~here | (accepted & (piece.rows == 1))),
+            moves.eq(occupied & ~at.count.any() & free),
             self.requests.valid.eq(here),
             self.requests.p.addr.eq(piece.base & ~beat_mask),
             self.requests.p.beats.eq(piece.beats),
-            self.busy.eq(held | here),
+            self.busy.eq(occupied | here),
         ]
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += [piece.base.eq(piece.base + piece.pitch), piece.rows.eq(piece.rows - 1)]
         with m.If(free):
             m.d.sync += here.eq(moves)
@@ -76,10 +76,10 @@ class SegmentRequests(wiring.Component):
     def _locate(self, m, moves):
         """Compute the first address of a block. Return whether a block is present, and the block's
         pieces. ``count`` is the part that is not yet multiplied."""
-        held = Signal()
+        occupied = Signal()
         at = data_register(segments_layout(self.shape))
         term = data_register(ADDRESS_BITS)
-        m.d.comb += self.blocks.ready.eq(~held | moves)
+        m.d.comb += self.blocks.ready.eq(~occupied | moves)
         with m.If(at.count.any()):
             m.d.sync += [
                 at.base.eq(at.base + term * at.count[:DIGIT_BITS]),
@@ -87,7 +87,7 @@ class SegmentRequests(wiring.Component):
                 term.eq(term << DIGIT_BITS),
             ]
         with m.If(self.blocks.ready):
-            m.d.sync += held.eq(self.blocks.valid)
+            m.d.sync += occupied.eq(self.blocks.valid)
         with m.If(self.blocks.ready & self.blocks.valid):
             m.d.sync += [at.eq(self.blocks.payload), term.eq(self.blocks.p.pitch)]
-        return held, at
+        return occupied, at

@@ -74,17 +74,17 @@ class RowUnpack(wiring.Component):
         from_memory = Signal()
         m.d.comb += from_memory.eq(~self.zero & ~self.of_product)
         cols = Mux(self.of_product, self.product_cols, self.block.cols)
-        found = [Const(0, WORD)] * self.shape.block
-        for name, wanted, numbers in self._sources(m, word):
+        elements = [Const(0, WORD)] * self.shape.block
+        for name, condition, numbers in self._sources(m, word):
             chosen = Signal(name=name)
-            m.d.comb += chosen.eq(wanted)
+            m.d.comb += chosen.eq(condition)
             if name != "product":
                 chosen = chosen & from_memory
-            found = [
+            elements = [
                 old | (chosen.replicate(len(new)) & new)
-                for old, new in zip(found, numbers, strict=True)
+                for old, new in zip(elements, numbers, strict=True)
             ]
-        for lane, number in enumerate(found):
+        for lane, number in enumerate(elements):
             inside = Signal(name=f"inside_{lane}")
             m.d.comb += inside.eq(lane < cols)
             m.d.comb += self.numbers[lane].eq(number & inside.replicate(WORD))

@@ -12,19 +12,19 @@ from functools import lru_cache
 import numpy as np
 
 from diastole_sim.golden.vector.arithmetic import BINARY32, Arithmetic, Numbers
+from diastole_sim.golden.vector.chain_output import ChainOutput, ChainResult
 from diastole_sim.golden.vector.dataflow import (
     BEFORE,
     UNDEFINED,
     Dataflow,
     Piece,
     Step,
-    follow,
-    holds,
+    active_blocks,
     panel_blocks,
+    trace_dataflow,
 )
-from diastole_sim.golden.vector.operate import Sources, operate
+from diastole_sim.golden.vector.operate import SourceValues, operate
 from diastole_sim.golden.vector.order import Order
-from diastole_sim.golden.vector.written import ChainResult, Written
 from diastole_sim.spec.micro import NO_REGISTER, REGISTERS, Instruction, MicroOp, Source
 from diastole_sim.spec.stream_table import Descriptor, Kind, PanelOrder
 
@@ -59,7 +59,7 @@ class ChainRun:
     def __post_init__(self) -> None:
         kinds = {stream.kind for stream in self.outputs.values()}
         if kinds & {Kind.ROW, Kind.COLUMN} and not self.order.lines_are_whole:
-            raise ValueError("a vector of rows or columns is written by whole lines only")
+            raise ValueError("a vector of rows or columns must be written by whole lines")
 
     def inputs_in_panel(self) -> dict[int, Descriptor]:
         return {n: each for n, each in self.inputs.items() if isinstance(each, Descriptor)}
@@ -67,9 +67,9 @@ class ChainRun:
     def outputs_in_panel(self) -> dict[int, Descriptor]:
         return {n: each for n, each in self.outputs.items() if each.kind == Kind.PANEL}
 
-    def sources(self) -> Sources:
+    def sources(self) -> SourceValues:
         """Return all operands except registers and panel."""
-        return Sources(
+        return SourceValues(
             order=self.order,
             arithmetic=self.arithmetic,
             streams={
@@ -83,7 +83,7 @@ class ChainRun:
 
 def run_chain(chain: ChainRun) -> ChainResult:
     """Run a chain, with as many blocks at once as possible."""
-    dataflow = _followed(
+    dataflow = _cached_dataflow(
         chain.program,
         chain.order,
         tuple(chain.inputs_in_panel().items()),
@@ -91,20 +91,20 @@ def run_chain(chain: ChainRun) -> ChainResult:
     )
     if dataflow is None:
         return run_blocks(chain)
-    return _AtOnce(chain, dataflow).run()
+    return _WholeChain(chain, dataflow).run()
 
 
 @lru_cache(maxsize=256)
-def _followed(
+def _cached_dataflow(
     program: tuple[Instruction, ...],
     order: Order,
     inputs: tuple[tuple[int, Descriptor], ...],
     outputs: tuple[tuple[int, Descriptor], ...],
 ) -> Dataflow | None:
-    return follow(program, order, dict(inputs), dict(outputs))
+    return trace_dataflow(program, order, dict(inputs), dict(outputs))
 
 
-class _AtOnce:
+class _WholeChain:
     """Run a dataflow. ``results``: by instruction, the results of all blocks in which the
     instruction is done."""
 
@@ -131,11 +131,11 @@ class _AtOnce:
                 inside=None if padded is None else padded[step.blocks],
             )
             self._keep(step, np.broadcast_to(result, (step.count, self.side, self.side)))
-        written = Written(self.chain.order, self.chain.outputs, self.chain.arithmetic)
+        written = ChainOutput(self.chain.order, self.chain.outputs, self.chain.arithmetic)
         for number, each in enumerate(self.chain.program):
             if each.o in self.chain.outputs:
                 written.write(each.o, self.dataflow.active[number], self.results[number])
-        for cells, maker, place in self.dataflow.left:
+        for cells, maker, place in self.dataflow.final_values:
             self.cells[cells] = self.results[maker][place]
         return written.result()
 
@@ -184,8 +184,8 @@ def run_blocks(chain: ChainRun) -> ChainResult:
     registers: dict[int, Numbers] = dict.fromkeys(
         range(REGISTERS), arithmetic.array(np.full((1, side, side), np.nan))
     )
-    written = Written(order, chain.outputs, arithmetic)
-    done = [each.op != MicroOp.NOP and holds(each.when, order) for each in chain.program]
+    written = ChainOutput(order, chain.outputs, arithmetic)
+    done = [each.op != MicroOp.NOP and active_blocks(each.when, order) for each in chain.program]
     for number in range(len(order)):
         block = slice(number, number + 1)
         for each, when in zip(chain.program, done, strict=True):

@@ -32,7 +32,7 @@ Mask = NDArray[np.bool_]
 BEFORE = -1
 """Code for an operand in the panel that no instruction has written: the value from before the
 chain."""
-NOUGHT = -2
+ZERO_SOURCE = -2
 """Code for an operand that is +0: a panel with ``aux`` 3, in the first row of blocks."""
 NEUTRAL = -3
 """Code for an operand that ``fresh`` replaces by the neutral element."""
@@ -68,15 +68,16 @@ class Step:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dataflow:
     """Dataflow of a program. ``active``: by instruction, the blocks in which the instruction is
-    done. ``steps``: steps in an order in which every operand is ready. ``left``: for every written
-    cell of the panel, the number of the cell, and the instruction and place of its final value."""
+    done. ``steps``: steps in an order in which every operand is ready. ``final_values``: for every
+    written cell of the panel, the number of the cell, and the instruction and place of its final
+    value."""
 
     active: Sequence[Integers]
     steps: Sequence[Step]
-    left: Sequence[tuple[Integers, int, Integers]]
+    final_values: Sequence[tuple[Integers, int, Integers]]
 
 
-def holds(when: int, order: Order) -> Mask:
+def active_blocks(when: int, order: Order) -> Mask:
     """Return the blocks in which an instruction is done."""
     return {
         When.ALWAYS: np.ones(len(order), np.bool_),
@@ -94,7 +95,7 @@ def panel_blocks(stream: Descriptor, order: Order) -> Integers:
     return order.i if stream.aux == PanelOrder.BLOCK_ROW else order.j
 
 
-def follow(
+def trace_dataflow(
     program: Sequence[Instruction],
     order: Order,
     inputs: Mapping[int, Descriptor],
@@ -106,10 +107,10 @@ def follow(
     used = [*inputs.values(), *outputs.values()]
     if len({stream.address % order.block for stream in used}) > 1:
         return None
-    return _Follower(program, order, inputs, outputs).dataflow()
+    return _DataflowTracer(program, order, inputs, outputs).dataflow()
 
 
-class _Follower:
+class _DataflowTracer:
     """Compute the dataflow of one program. A moment is block * length of the program + instruction.
     A write of an instruction is visible to later moments."""
 
@@ -123,14 +124,14 @@ class _Follower:
         self.program, self.order, self.inputs, self.outputs = program, order, inputs, outputs
         self.length = len(program)
         self.moments = len(order) * self.length
-        done = [each.op != MicroOp.NOP and holds(each.when, order) for each in program]
+        done = [each.op != MicroOp.NOP and active_blocks(each.when, order) for each in program]
         self.active = [np.flatnonzero(np.broadcast_to(each, len(order))) for each in done]
         self.writes = np.sort(np.concatenate([np.zeros(0, np.int64), *self._writes()]))
 
     def dataflow(self) -> Dataflow:
         traced = [dict(self._operands(number)) for number in range(self.length)]
         steps = [step for group in self._groups(traced) for step in self._steps(group, traced)]
-        return Dataflow(active=self.active, steps=steps, left=list(self._left()))
+        return Dataflow(active=self.active, steps=steps, final_values=list(self._final_values()))
 
     def _cells(self, source: int, blocks: Integers) -> Integers | None:
         """Return the cell of an operand for every block; None if the operand is in no cell."""
@@ -172,7 +173,7 @@ class _Follower:
             where = np.where(written, writes % self.moments // self.length, cells - REGISTERS)
             stream = self.inputs.get(source - Source.S0)
             if stream is not None and stream.aux == PanelOrder.BLOCK_COLUMN_ZERO_FIRST:
-                maker[self.order.i[blocks] == 0] = NOUGHT
+                maker[self.order.i[blocks] == 0] = ZERO_SOURCE
             if letter == "c" and each.fresh:
                 maker[self.order.first[blocks]] = NEUTRAL
             yield letter, (maker, where)
@@ -248,7 +249,7 @@ class _Follower:
                 place = np.searchsorted(self.active[each], place)
             yield Piece(to=as_slice(to), maker=each, place=as_slice(place))
 
-    def _left(self) -> Iterator[tuple[Integers, int, Integers]]:
+    def _final_values(self) -> Iterator[tuple[Integers, int, Integers]]:
         cells = self.writes // self.moments
         final = np.append(cells[1:] != cells[:-1], True)[: len(cells)] & (cells >= REGISTERS)
         writes = self.writes[final]

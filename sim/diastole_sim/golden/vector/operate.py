@@ -13,7 +13,7 @@ FIXED = {Source.ZERO: 0.0, Source.ONE: 1.0}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Sources:
+class SourceValues:
     """Operands outside of registers and panel. ``streams``: by number, the values of all blocks in
     order: (blocks, B, B). ``constants``: 256 constants."""
 
@@ -49,7 +49,7 @@ def operate(
     blocks that are the first of a line. ``inside``: True for elements in the tensor, None if all
     elements are in the tensor."""
     ready = {
-        letter: _turned(each, values) if letter == "c" else values
+        letter: _permuted(each, values) if letter == "c" else values
         for letter, values in operands.items()
     }
     for letter in ready:
@@ -64,7 +64,7 @@ def operate(
     return result
 
 
-def _turned(each: Instruction, c: Numbers) -> Numbers:
+def _permuted(each: Instruction, c: Numbers) -> Numbers:
     """Return c with lanes and row slots permuted as the instruction says."""
     if each.turn_lanes and c.ndim and c.shape[-1] > 1:
         c = c[..., np.arange(c.shape[-1]) ^ 1 << each.turn_lanes - 1]

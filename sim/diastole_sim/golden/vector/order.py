@@ -54,7 +54,7 @@ class Order:
             last += [place == len(line) - 1 for place in range(len(line))]
         everyone = {(i, j) for i in range(walk.block_rows) for j in range(walk.block_cols)}
         if len(blocks) != len(everyone) or set(blocks) != everyone:
-            raise ValueError("lines must have every block of the tensor once")
+            raise ValueError("lines must contain every block of the tensor exactly once")
         i, j = np.array(blocks, dtype=np.int64).T
         return Order(
             rows=walk.rows,

@@ -17,7 +17,7 @@ from diastole_sim.spec.stream_table import ELEMENT_BITS, GATHERED, Descriptor, K
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float32]
 
-MOST_LABEL = 2**24
+MAX_LABEL = 2**24
 """Largest number of a label."""
 
 
@@ -44,12 +44,12 @@ def read_stream(
         assert index_list is not None
         return _gather(stream, memory, order, step, index_list)
     if kind == Kind.LABELS:
-        (found,) = memory.rows(address, 1, 0, 4 * order.rows)
-        return labels(found.view("<i4"))[:, None]
+        (data,) = memory.rows(address, 1, 0, 4 * order.rows)
+        return labels(data.view("<i4"))[:, None]
     if kind in (Kind.ROW, Kind.COLUMN):
         length = order.rows if kind == Kind.ROW else order.cols
-        (found,) = memory.rows(address, 1, 0, 4 * length)
-        return found.view("<f4").reshape((-1, 1) if kind == Kind.ROW else (1, -1))
+        (data,) = memory.rows(address, 1, 0, 4 * length)
+        return data.view("<f4").reshape((-1, 1) if kind == Kind.ROW else (1, -1))
     bytes_ = row_bytes(kind, order.cols)
     return numbers_of_rows(kind, memory.rows(address, order.rows, stream.pitch, bytes_))
 
@@ -96,10 +96,10 @@ def rows_of_numbers(kind: int, values: Floats) -> Bytes:
     return np.ascontiguousarray(stored).view(np.uint8)
 
 
-def labels(given: NDArray[np.int32]) -> Floats:
+def labels(integers: NDArray[np.int32]) -> Floats:
     """Return integers as floats; -1 for integers outside 0 .. 2^24."""
-    allowed = (given >= 0) & (given <= MOST_LABEL)
-    return np.where(allowed, given, -1).astype(np.float32)
+    allowed = (integers >= 0) & (integers <= MAX_LABEL)
+    return np.where(allowed, integers, -1).astype(np.float32)
 
 
 def pack_mask(values: Floats, block: int) -> Bytes:

@@ -32,16 +32,16 @@ PATIENCE = 10.0
 
 def _stretches() -> list[tuple[int, int]]:
     """Return (offset, words) of the stretches of registers that every machine has."""
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     for register in registers_of(planes=False):
-        if found and found[-1][0] + 4 * found[-1][1] == register.offset:
-            found[-1] = found[-1][0], found[-1][1] + register.words
+        if runs and runs[-1][0] + 4 * runs[-1][1] == register.offset:
+            runs[-1] = runs[-1][0], runs[-1][1] + register.words
         else:
-            found.append((register.offset, register.words))
-    return found
+            runs.append((register.offset, register.words))
+    return runs
 
 
-_SEEN_AT_ONCE = _stretches()
+_READ_TOGETHER = _stretches()
 _SETTINGS = {
     register.offset + WORD_BYTES * n
     for register in REGISTERS
@@ -78,7 +78,7 @@ class BoardMachine:
         self.clock_hz = identity["clock_hz"]
         self._registers: dict[int, int] = {}  # values written by the host, by offset
         self._pending: dict[int, int] = {}  # settings, by offset, not yet sent to the machine
-        self._seen: dict[int, int] = {}  # registers that now change only by the host
+        self._read_values: dict[int, int] = {}  # registers that now change only by the host
         self._require_product()
         self.run_seconds, self.run_cycles = 0.0, 0
         self._began = time.monotonic()
@@ -91,17 +91,19 @@ class BoardMachine:
         self._reset()
 
     def _require_product(self) -> None:
-        found = {name: self.read(BY_NAME[name].offset) for name in ("magic", "config_hash")}
+        got = {name: self.read(BY_NAME[name].offset) for name in ("magic", "config_hash")}
         name = self.link.line.name
-        wanted = int(self.product.manifest["config_sha256"][:8], 16)
-        if found["magic"] != MAGIC:
+        expected = int(self.product.manifest["config_sha256"][:8], 16)
+        if got["magic"] != MAGIC:
             raise WrongBoard(
-                f"{name}: there is no machine of ours on the board: {found['magic']:#x}"
+                f"{name}: the board holds no Diastole machine: the register magic reads "
+                f"{got['magic']:#x}"
             )
-        if found["config_hash"] != wanted:
+        if got["config_hash"] != expected:
             raise WrongBoard(
-                f"{name}: the board has a machine of another configuration, "
-                f"{found['config_hash']:08x}; that of {self.product.name} is {wanted:08x}"
+                f"{name}: the board holds a machine of another configuration: the hash is "
+                f"{got['config_hash']:08x}, but {self.product.name} has {expected:08x}; "
+                f"load the bitstream of {self.product.name}"
             )
 
     def _reset(self) -> None:
@@ -109,7 +111,7 @@ class BoardMachine:
         settings."""
         control = BY_NAME["control"]
         self.write(control.offset, 1 << control.bit("reset") | 1 << control.bit("clear"))
-        self._wait(PATIENCE, "still busy after a reset")
+        self._wait(PATIENCE, "the machine is still busy after a reset")
 
     def close(self) -> None:
         """Close the port."""
@@ -126,7 +128,9 @@ class BoardMachine:
         outside the memory."""
         start = address - self.memory_base
         if start < 0 or start + count > self.memory_bytes:
-            raise IndexError(f"{count} bytes at {address:#x} are not in the machine's memory")
+            raise IndexError(
+                f"the memory of the machine does not contain {count} bytes at {address:#x}"
+            )
         self._fetch(start // WORD_BYTES, -(-(start + count) // WORD_BYTES))
         return self._memory[start : start + count]
 
@@ -142,9 +146,9 @@ class BoardMachine:
         """Fetch the words of a range that commands may have written."""
         for start, stop in _runs(self._stale[first:end]):
             at, count = self._address(first + start), WORD_BYTES * (stop - start)
-            there = np.frombuffer(self.link.read_memory(at, count), "<u4")
-            self._words[first + start : first + stop] = there
-            self._sent[first + start : first + stop] = there
+            words = np.frombuffer(self.link.read_memory(at, count), "<u4")
+            self._words[first + start : first + stop] = words
+            self._sent[first + start : first + stop] = words
             self._stale[first + start : first + stop] = False
             self._unknown[first + start : first + stop] = False
 
@@ -176,18 +180,18 @@ class BoardMachine:
 
     def read(self, address: int) -> int:
         """Read a register."""
-        if address in self._seen:
-            return self._seen[address]
+        if address in self._read_values:
+            return self._read_values[address]
         self._set()
         try:
             return self.link.read_registers(address, 1)[0]
         except RefusedError as error:
-            raise ProtocolError(f"a read of register {address:#x}: {error}") from error
+            raise ProtocolError(f"reading register {address:#x} failed: {error}") from error
 
     def write(self, address: int, value: int) -> None:
         """Write a register. Memory is sent before a start, and settings before they count."""
         self._registers[address] = value
-        self._seen.pop(address, None)
+        self._read_values.pop(address, None)
         if address in _SETTINGS:
             self._pending[address] = value
             return
@@ -197,16 +201,16 @@ class BoardMachine:
         if starts:
             self._upload()
         if address == control.offset:
-            self._seen.clear()
+            self._read_values.clear()
         self._write(address, [value])
         if starts:
-            self._may_have_written()
+            self._invalidate_memory()
 
     def _write(self, address: int, words: list[int]) -> None:
         try:
             self.link.write_registers(address, words)
         except RefusedError as error:
-            raise ProtocolError(f"a write of register {address:#x}: {error}") from error
+            raise ProtocolError(f"writing register {address:#x} failed: {error}") from error
 
     def _set(self) -> None:
         """Write the pending settings, neighbouring registers in one request."""
@@ -219,7 +223,7 @@ class BoardMachine:
                 end += WORD_BYTES
             self._write(first, words)
 
-    def _may_have_written(self) -> None:
+    def _invalidate_memory(self) -> None:
         base = self.memory_base
         for first, end in self._allowed or ((base, base + self.memory_bytes),):
             start, stop = first - base, end - base
@@ -240,12 +244,12 @@ class BoardMachine:
         cycles."""
         began = time.monotonic()
         seconds = None if limit is None else limit / self.clock_hz + PATIENCE
-        self._wait(seconds, f"no end after {limit} cycles")
-        for offset, count in _SEEN_AT_ONCE:
+        self._wait(seconds, f"the machine did not end within {limit} cycles")
+        for offset, count in _READ_TOGETHER:
             words = self.link.read_registers(offset, count)
-            self._seen |= {offset + 4 * n: word for n, word in enumerate(words)}
+            self._read_values |= {offset + 4 * n: word for n, word in enumerate(words)}
         total = BY_NAME["cycles_total"].offset
-        cycles = self._seen[total] | self._seen[total + 4] << 32
+        cycles = self._read_values[total] | self._read_values[total + 4] << 32
         self.run_cycles += cycles
         self.run_seconds += time.monotonic() - began
         return cycles
@@ -264,20 +268,20 @@ class BoardMachine:
         self._sleep(cycles / self.clock_hz)
 
 
-def _runs(chosen: Words, *, gap: int = 1, without: Words | None = None) -> list[tuple[int, int]]:
+def _runs(words: Words, *, gap: int = 1, without: Words | None = None) -> list[tuple[int, int]]:
     """Return (first, first behind) of the stretches of chosen words. Stretches less than ``gap``
     words apart are joined, unless a word between them is in ``without``."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([0], chosen.astype(np.int8), [0]))))
-    found: list[tuple[int, int]] = []
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], words.astype(np.int8), [0]))))
+    runs: list[tuple[int, int]] = []
     for start, stop in edges.reshape(-1, 2).tolist():
-        before = found[-1] if found else None
+        before = runs[-1] if runs else None
         near = before is not None and start - before[1] < gap
         if (
             before is not None
             and near
             and not (without is not None and without[before[1] : start].any())
         ):
-            found[-1] = before[0], stop
+            runs[-1] = before[0], stop
         else:
-            found.append((start, stop))
-    return found
+            runs.append((start, stop))
+    return runs

@@ -10,12 +10,12 @@ from diastole_sim.spec.serial import (
     IDENTITY,
     LINK_MAGIC,
     LINK_VERSION,
-    MOST_WORDS,
+    MAX_WORDS,
     SEQUENCES,
     WORD_BYTES,
-    Ask,
     Frame,
     FrameReader,
+    LinkOperation,
     Status,
     on_line,
 )
@@ -36,7 +36,7 @@ class Line(Protocol):
         """Send octets on the line."""
         ...
 
-    def hear(self, expected: int) -> bytes:
+    def receive(self, expected: int) -> bytes:
         """Return received octets, at least one. Empty after a silence in which an answer of
         ``expected`` octets would have begun."""
         ...
@@ -50,8 +50,8 @@ class RefusedError(BoardError):
     """Error: the board refused a request. ``status``: status of the answer."""
 
     def __init__(self, status: int, what: str):
-        known = status in tuple(Status)
-        super().__init__(f"the board refused to {what}: {Status(status).name if known else status}")
+        named = status in tuple(Status)
+        super().__init__(f"the board refused to {what}: {Status(status).name if named else status}")
         self.status = status
 
 
@@ -82,11 +82,12 @@ class Link:
         """Return the words of :data:`diastole_sim.spec.serial.IDENTITY` by name. An identification
         must be the first request, because the board then takes every sequence number for a new
         number. WrongBoard if the answer comes from no board of ours."""
-        found = self._request(Ask.IDENTIFY, 0, len(IDENTITY))
-        identity: dict[str, int] = dict(zip(IDENTITY, found, strict=True))
+        words = self._request(LinkOperation.IDENTIFY, 0, len(IDENTITY))
+        identity: dict[str, int] = dict(zip(IDENTITY, words, strict=True))
         if identity["magic"] != LINK_MAGIC:
             raise WrongBoard(
-                f"{self.line.name}: what answers is no board of ours: magic {identity['magic']:#x}"
+                f"{self.line.name}: the connected device is not a Diastole board: the "
+                f"magic number is {identity['magic']:#x}"
             )
         if identity["version"] >> 16 != LINK_VERSION >> 16:
             raise WrongBoard(
@@ -97,18 +98,18 @@ class Link:
 
     def read_registers(self, offset: int, count: int) -> tuple[int, ...]:
         """Return ``count`` registers of 32 bits."""
-        return self._request(Ask.READ_REGISTERS, offset, count)
+        return self._request(LinkOperation.READ_REGISTERS, offset, count)
 
     def write_registers(self, offset: int, words: Sequence[int]) -> None:
         """Write each register once, in the given order."""
-        self._request(Ask.WRITE_REGISTERS, offset, len(words), tuple(words))
+        self._request(LinkOperation.WRITE_REGISTERS, offset, len(words), tuple(words))
 
     def read_memory(self, address: int, count: int) -> bytes:
         """Return ``count`` bytes of memory. Address and count are multiples of 4."""
         parts: list[bytes] = []
         for at, words in _pieces(address, count):
-            found = self._request(Ask.READ_MEMORY, at, words)
-            parts += (word.to_bytes(WORD_BYTES, "little") for word in found)
+            data = self._request(LinkOperation.READ_MEMORY, at, words)
+            parts += (word.to_bytes(WORD_BYTES, "little") for word in data)
         return b"".join(parts)
 
     def write_memory(self, address: int, octets: bytes) -> None:
@@ -118,13 +119,15 @@ class Link:
             piece = octets[start : start + words * WORD_BYTES]
             values = (piece[k : k + WORD_BYTES] for k in range(0, len(piece), WORD_BYTES))
             every = tuple(int.from_bytes(value, "little") for value in values)
-            self._request(Ask.WRITE_MEMORY, at, words, every)
+            self._request(LinkOperation.WRITE_MEMORY, at, words, every)
 
     def _request(
-        self, ask: Ask, address: int, words: int, data: tuple[int, ...] = ()
+        self, operation: LinkOperation, address: int, words: int, data: tuple[int, ...] = ()
     ) -> tuple[int, ...]:
         sequence, self._next = self._next, (self._next + 1) % SEQUENCES
-        request = Frame(ask=ask, sequence=sequence, address=address, words=words, data=data)
+        request = Frame(
+            operation=operation, sequence=sequence, address=address, words=words, data=data
+        )
         self.counts.requests += 1
         for number in range(self.tries):
             self.counts.repeated += number > 0
@@ -133,18 +136,21 @@ class Link:
             if answer is None:
                 continue
             if answer.status != Status.DONE:
-                raise RefusedError(answer.status, f"{ask.name.lower()} at {address:#x}")
+                raise RefusedError(answer.status, f"{operation.name.lower()} at {address:#x}")
             return answer.data
-        raise LinkLost(f"{self.line.name}: the board does not answer; asked {self.tries} times")
+        raise LinkLost(
+            f"{self.line.name}: the board does not answer after {self.tries} tries; check the "
+            "cable, the bitstream and the baud rate"
+        )
 
     def _answer(self, request: Frame) -> Frame | None:
         """Return the answer to a request. None if the line falls silent before the answer has
         arrived."""
-        given = 0 if request.data else request.words
-        expected = WORD_BYTES * (given + 3)
-        heard = 0
-        while heard < FLOOD_BYTES and (octets := self.line.hear(expected)):
-            heard += len(octets)
+        data_words = 0 if request.data else request.words
+        expected = WORD_BYTES * (data_words + 3)
+        received = 0
+        while received < FLOOD_BYTES and (octets := self.line.receive(expected)):
+            received += len(octets)
             for frame in self.reader.feed(octets):
                 answer = _decoded(frame)
                 if answer is not None and answers(request, answer):
@@ -155,7 +161,7 @@ class Link:
 def answers(request: Frame, answer: Frame) -> bool:
     """Return whether ``answer`` is the answer to ``request``: all repeated fields are equal, and
     the data of a read are present."""
-    same = ("ask", "sequence", "address", "words")
+    same = ("operation", "sequence", "address", "words")
     if not answer.answer or any(getattr(request, n) != getattr(answer, n) for n in same):
         return False
     reading = answer.status == Status.DONE and not request.data
@@ -173,9 +179,11 @@ def _pieces(address: int, count: int) -> list[tuple[int, int]]:
     """Return (address, words) of the requests for ``count`` bytes. ValueError unless the bytes are
     whole words."""
     if address % WORD_BYTES or count % WORD_BYTES:
-        raise ValueError(f"memory is read and written in words, not {count} bytes at {address:#x}")
-    most = MOST_WORDS * WORD_BYTES
+        raise ValueError(
+            f"memory must be read and written in words, not {count} bytes at {address:#x}"
+        )
+    max_bytes = MAX_WORDS * WORD_BYTES
     return [
-        (at, min(most, address + count - at) // WORD_BYTES)
-        for at in range(address, address + count, most)
+        (at, min(max_bytes, address + count - at) // WORD_BYTES)
+        for at in range(address, address + count, max_bytes)
     ]

@@ -38,22 +38,22 @@ class SerialPort:
         try:
             self._port.write(octets)
         except self._errors as error:
-            raise self._lost(error) from error
+            raise self._port_error(error) from error
 
-    def hear(self, expected: int) -> bytes:
+    def receive(self, expected: int) -> bytes:
         seconds = 2 * BITS * (self._sent + expected) / self.baud
         try:
             self._port.timeout = SILENCE_SECONDS + seconds
             first = cast(bytes, self._port.read(1))
             return first + cast(bytes, self._port.read(self._port.in_waiting)) if first else b""
         except self._errors as error:
-            raise self._lost(error) from error
+            raise self._port_error(error) from error
 
     def close(self) -> None:
         self._port.close()
 
-    def _lost(self, error: Exception) -> LinkLost:
-        return LinkLost(f"{self.name}: the port has gone: {_reason(error)}")
+    def _port_error(self, error: Exception) -> LinkLost:
+        return LinkLost(f"{self.name}: the serial port has disappeared: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:

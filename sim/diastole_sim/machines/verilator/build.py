@@ -53,8 +53,8 @@ LINK_FLAGS = ("-shared", "-Wl,-Bsymbolic", "-pthread")
 DEFINES = ("-DVERILATOR=1", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0")
 PREFIX = "prefix.h"  # read before every file, precompiled: Verilator's headers take 0.4 s each time
 RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
-LIBRARIES_OF_FST = ("z", "lz4")
-HEADERS_OF_FST = ("zlib.h", "lz4.h")
+FST_LIBRARIES = ("z", "lz4")
+FST_HEADERS = ("zlib.h", "lz4.h")
 FST_INSTALL = "sudo apt-get install zlib1g-dev liblz4-dev"
 SLOW = "slow.cpp"  # all files that Verilator calls slow in one: apart they take three times as long
 LIBRARY = "product.so"
@@ -91,7 +91,7 @@ def build(product: Product, *, waves: str | None = None) -> Path:
 
 def require_fst(compiler: Program) -> None:
     """Raise ToolMissing unless the headers of FST's compression libraries are installed."""
-    for name in HEADERS_OF_FST:
+    for name in FST_HEADERS:
         words = [compiler.path, "-fsyntax-only", "-include", name, "-x", "c++", os.devnull]
         if run(words).returncode:
             raise ToolMissing(f"{name}, for waves in FST", FST_INSTALL)
@@ -109,19 +109,19 @@ class _Recipe:
         self.verilator_flags += ["--top-module", HARNESS, "--prefix", "Vproduct"]
         self.defines = [*DEFINES, f"-DVM_TRACE={waves is not None:d}"]
         self.defines += [f"-DVM_TRACE_{each.upper()}={waves == each:d}" for each in WAVES]
-        self.own_defines = [f"-DDATA_BYTES={product.data_width // 8}"]
-        self.own_defines += [f"-DAXI_PORTS={product.memory_ports}"]
+        self.product_defines = [f"-DDATA_BYTES={product.data_width // 8}"]
+        self.product_defines += [f"-DAXI_PORTS={product.memory_ports}"]
         self.link_flags = list(LINK_FLAGS)
         if waves is not None:
             self.verilator_flags += [f"--trace-{waves}"]
-            self.own_defines += [f"-DTRACE_{waves.upper()}"]
+            self.product_defines += [f"-DTRACE_{waves.upper()}"]
         if waves == "fst":
-            self.link_flags += [f"-l{name}" for name in LIBRARIES_OF_FST]
+            self.link_flags += [f"-l{name}" for name in FST_LIBRARIES]
 
     @property
     def key(self) -> str:
         hasher = hashlib.sha256()
-        recipe = [self.verilator_flags, self.defines, self.own_defines, self.verilator.version]
+        recipe = [self.verilator_flags, self.defines, self.product_defines, self.verilator.version]
         recipe += [
             self.harness,
             self.compiler.version,
@@ -156,7 +156,7 @@ class _Recipe:
         fast = [*FAST_FLAGS, "-include", str(prefix)]
         jobs: list[_Job] = [(work / SLOW, SLOW_FLAGS, work)]
         jobs += [(path, fast, work) for path in generated if path not in slow]
-        jobs.append((DRIVER / "driver.cpp", [*fast, *self.own_defines], work))
+        jobs.append((DRIVER / "driver.cpp", [*fast, *self.product_defines], work))
         objects = self.compile_all(jobs)
         library = folder / LIBRARY
         run_tool([self.compiler.path, "-o", library, *objects, *runtime, *self.link_flags])
@@ -222,5 +222,5 @@ def run_tool(
     done = (programs or Programs()).run(command, env=env, text=True)
     if done.returncode:
         lines = (done.stdout + done.stderr).strip().splitlines()
-        said = "\n".join(lines[:20])
-        raise BuildError(f"{Path(str(command[0])).name} failed with {done.returncode}:\n{said}")
+        output = "\n".join(lines[:20])
+        raise BuildError(f"{Path(str(command[0])).name} failed with {done.returncode}:\n{output}")

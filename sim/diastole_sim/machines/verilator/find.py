@@ -38,11 +38,11 @@ def find_compiler() -> Program:
     """Return ``g++``, whatever ``$CXX`` says, since the flags are for ``g++``. ToolMissing if
     absent."""
     name = "g++"
-    found = shutil.which(name)
-    if found is None:
+    path = shutil.which(name)
+    if path is None:
         raise ToolMissing(name, COMPILER_INSTALL)
-    done = run([found, "--version"], text=True)
+    done = run([path, "--version"], text=True)
     version = done.stdout.partition("\n")[0].strip()
     if done.returncode or not version:
         raise ToolMissing(name, COMPILER_INSTALL)
-    return Program(name=name, path=Path(found), version=version)
+    return Program(name=name, path=Path(path), version=version)

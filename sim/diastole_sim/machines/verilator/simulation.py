@@ -8,9 +8,9 @@ from diastole_sim.spec.require import require_int
 
 WAVES = ("vcd", "fst")
 """Formats of recorded waves, by the suffix of the file."""
-MOST_DEPTH = 99
+MAX_DEPTH = 99
 """Most levels of modules within modules in the waves."""
-MOST_LATENCY = 10_000
+MAX_LATENCY = 10_000
 STALLED = 20
 """Factor by which a machine with delayed handshakes may be slower."""
 
@@ -47,14 +47,14 @@ class Simulation:
     def __post_init__(self) -> None:
         require_int("memory_bytes", self.memory_bytes, 1, 2**64 - 1)
         require_int("memory_base", self.memory_base, 0, 2**64 - 1)
-        require_int("read_latency", self.read_latency, 1, MOST_LATENCY)
-        require_int("write_latency", self.write_latency, 1, MOST_LATENCY)
+        require_int("read_latency", self.read_latency, 1, MAX_LATENCY)
+        require_int("write_latency", self.write_latency, 1, MAX_LATENCY)
         require_int("outstanding", self.outstanding, 1, 64)
         require_int("write_pause", self.write_pause, 0, 2**32 - 1)
         if self.stalls is not None:
             require_int("stalls", self.stalls, 0, 2**64 - 1)
         require_int("watchdog_cycles", self.watchdog_cycles, 1, 2**64 - 1)
-        require_int("trace_depth", self.trace_depth, 0, MOST_DEPTH)
+        require_int("trace_depth", self.trace_depth, 0, MAX_DEPTH)
 
     @property
     def waves(self) -> str | None:

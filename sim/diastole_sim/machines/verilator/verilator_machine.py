@@ -152,7 +152,9 @@ class VerilatorMachine:
         self._handle = self._library.machine_new(byref(_options_of(self.simulation)))
         size = self.simulation.memory_bytes
         if not self._handle:
-            raise MemoryError(f"no memory of {size} bytes for the machine")
+            raise MemoryError(
+                f"the memory of the machine needs {size} bytes, more than this computer has"
+            )
         self.run_seconds = 0.0
         self.run_cycles = 0
         pages = (ctypes.c_uint8 * size).from_address(self._library.machine_memory(self._handle))
@@ -164,7 +166,7 @@ class VerilatorMachine:
     def _open_trace(self, path: Path, depth: int) -> None:
         path.open("wb").close()  # an unwritable path is then an OSError with the reason
         if not self._library.machine_open_trace(self._handle, os.fsencode(path), depth):
-            raise OSError(f"cannot write waves to {path}")
+            raise OSError(f"the waves cannot be written to {path}")
 
     def close(self) -> None:
         """End the simulation and complete the trace. ``memory`` must not be used afterwards."""
@@ -211,7 +213,9 @@ class VerilatorMachine:
             raise ValueError("the machine is closed")
         start = address - self.memory_base
         if start < 0 or start + count > self.memory.size:
-            raise IndexError(f"{count} bytes at {address:#x} are not in the machine's memory")
+            raise IndexError(
+                f"the memory of the machine does not contain {count} bytes at {address:#x}"
+            )
         return self.memory[start : start + count]
 
     def allow_writes(self, *ranges: AddressRange) -> None:
@@ -230,7 +234,7 @@ class VerilatorMachine:
     def _set_ranges(self, kind: int, ranges: Sequence[AddressRange]) -> None:
         array = (_Range * max(1, len(ranges)))(*(_Range(*pair) for pair in ranges))
         if not self._library.machine_ranges(self._handle, kind, array, len(ranges)):
-            raise ValueError(f"at most 32 address ranges, not {len(ranges)}")
+            raise ValueError(f"at most 32 address ranges are possible, not {len(ranges)}")
 
     def traffic(self, *, clear: bool = False) -> Traffic:
         """Return the traffic at the memory since the last ``clear``."""
@@ -286,9 +290,11 @@ class VerilatorMachine:
         while outcome == RUNNING:
             done = self.state.cycle - start
             if limit is not None and done >= limit:
-                raise HardwareHang(f"no interrupt after {done} cycles", self.state.report())
-            left = SLICE_CYCLES if limit is None else min(SLICE_CYCLES, limit - done)
-            outcome = self._library.machine_run(self._handle, left)
+                raise HardwareHang(
+                    f"the machine raised no interrupt within {done} cycles", self.state.report()
+                )
+            slice_cycles = SLICE_CYCLES if limit is None else min(SLICE_CYCLES, limit - done)
+            outcome = self._library.machine_run(self._handle, slice_cycles)
         self._check(outcome)
         cycles = self.state.cycle - start
         self.run_cycles += cycles

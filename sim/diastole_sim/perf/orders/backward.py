@@ -52,7 +52,7 @@ def square_side(machine: SystolicMachine) -> int:
     if not sides:
         least = 2 * widest * machine.side**2
         raise ValueError(
-            f"scratchpad_bytes must be {least} at least, not {machine.scratchpad_bytes}"
+            f"scratchpad_bytes must be at least {least}, not {machine.scratchpad_bytes}"
         )
     return sides * machine.side
 
@@ -81,10 +81,12 @@ def _square_cut(machine: SystolicMachine, sizes: Shape, tensors: tuple[Matrix, .
 def separate(machine: SystolicMachine, sizes: Shape, tensors: tuple[Matrix, ...]) -> Work:
     """Return the work of one product by the best of all loops. ValueError if no loops fit the
     scratchpad."""
-    found = search(machine, sizes, tensors, ANY_ORDER)
-    if found is None:
-        raise ValueError(f"scratchpad_bytes: {machine.scratchpad_bytes} holds no tiles")
-    return found
+    work = search(machine, sizes, tensors, ANY_ORDER)
+    if work is None:
+        raise ValueError(
+            f"scratchpad_bytes must be larger: {machine.scratchpad_bytes} bytes hold no tiles"
+        )
+    return work
 
 
 def interleaved(machine: SystolicMachine, sizes: Shape) -> Work:
@@ -108,19 +110,19 @@ def interleaved_elements(sizes: Shape, side: int) -> int:
     """Return the elements of dY that both walks load: rows for dX, columns for dW, step by step in
     alternation."""
     count = [ceil_div(size, side) for size in sizes]
-    by_rows = _tiles_in_turn(count[0], count[2], count[1])
-    by_columns = _tiles_in_turn(count[1], count[2], count[0])
+    by_rows = _sequential_tiles(count[0], count[2], count[1])
+    by_columns = _sequential_tiles(count[1], count[2], count[0])
     visits = np.empty((2 * by_rows.shape[0], 2), np.int64)
     visits[0::2], visits[1::2] = by_rows, by_columns[:, ::-1]
     last_rows = np.minimum(side, sizes.m - side * visits[:, 0])
     last_columns = np.minimum(side, sizes.n - side * visits[:, 1])
-    known = np.zeros(len(visits), bool)
+    repeated = np.zeros(len(visits), bool)
     for before in (1, 2):  # visits by the other product, by the same product
-        known[before:] |= (visits[before:] == visits[:-before]).all(axis=1)
-    return int((last_rows * last_columns)[~known].sum())
+        repeated[before:] |= (visits[before:] == visits[:-before]).all(axis=1)
+    return int((last_rows * last_columns)[~repeated].sum())
 
 
-def _tiles_in_turn(outer: int, middle: int, inner: int) -> NDArray[np.int64]:
+def _sequential_tiles(outer: int, middle: int, inner: int) -> NDArray[np.int64]:
     """Return the outer and inner index of every step of three loops."""
     at = np.indices((outer, middle, inner)).reshape(3, -1)
     return at[[0, 2]].T
@@ -135,9 +137,9 @@ def shared(machine: SystolicMachine, sizes: Shape) -> Iterator[Schedule]:
     """
     yield Schedule("interleaved", (interleaved(machine, sizes),))
     for name, order in (("dX-major", "mnk"), ("dW-major", "nmk")):
-        found = search(machine, sizes, BOTH_GRADIENTS, (order,))
-        if found is not None:
-            yield Schedule(name, (found,))
-    held = search(machine, sizes, BOTH_GRADIENTS, ("kmn",), whole="mn")
-    if held is not None:
-        yield Schedule("dY held", (held,))
+        work = search(machine, sizes, BOTH_GRADIENTS, (order,))
+        if work is not None:
+            yield Schedule(name, (work,))
+    stored_dy = search(machine, sizes, BOTH_GRADIENTS, ("kmn",), whole="mn")
+    if stored_dy is not None:
+        yield Schedule("dY held", (stored_dy,))

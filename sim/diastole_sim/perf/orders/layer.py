@@ -13,7 +13,7 @@ from diastole_sim.perf.orders.loops import (
     Matrix,
     Y,
 )
-from diastole_sim.perf.orders.parts import AXES, at_once, cuts, in_turn
+from diastole_sim.perf.orders.parts import AXES, cuts, parallel, sequential
 from diastole_sim.perf.orders.search import Schedule, Shape, Work, cheapest
 from diastole_sim.perf.orders.systolic import SystolicMachine
 
@@ -53,7 +53,7 @@ def gradients(has_dx: bool) -> tuple[Matrix, ...]:
 
 
 @cache
-def separate_in_turn(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> Schedule:
+def separate_sequential(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> Schedule:
     """Return separate products by the best loops, every product whole or in parts in sequence."""
     work: list[Work] = []
     for tensors in products_of(has_dx):
@@ -62,33 +62,33 @@ def separate_in_turn(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> Sc
             return Schedule(SEPARATE, (separate(machine, each, tensors),))
 
         results = tuple(each for each in tensors if each.result)
-        tried = _in_turn(machine, sizes, whole, results)
+        tried = _sequential(machine, sizes, whole, results)
         work += cheapest(machine, (whole(sizes), *tried)).work
     return Schedule(SEPARATE, tuple(work))
 
 
 @cache
-def best_in_turn(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> Schedule:
+def best_sequential(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> Schedule:
     """Return the backward pass by the best of all orders, whole or in parts in sequence. Every part
     has its own order."""
 
     def whole(each: Shape) -> Schedule:
         return cheapest(machine, backward_pass(machine, each, has_dx).values())
 
-    best = cheapest(machine, (whole(sizes), separate_in_turn(machine, sizes, has_dx)))
+    best = cheapest(machine, (whole(sizes), separate_sequential(machine, sizes, has_dx)))
     if best.cycles(machine) <= bound(machine, sizes, has_dx):
         return best
-    return cheapest(machine, (best, *_in_turn(machine, sizes, whole, gradients(has_dx))))
+    return cheapest(machine, (best, *_sequential(machine, sizes, whole, gradients(has_dx))))
 
 
-def _in_turn(
+def _sequential(
     machine: SystolicMachine,
     sizes: Shape,
     whole: Callable[[Shape], Schedule],
     results: tuple[Matrix, ...],
 ) -> Iterator[Schedule]:
     for cut in cuts(sizes, COUNTS, machine.side):
-        yield in_turn(machine, sizes, cut, whole, results)
+        yield sequential(machine, sizes, cut, whole, results)
 
 
 def bound(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> float:
@@ -102,13 +102,15 @@ def bound(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> float:
     return max(array, moved / machine.bytes_per_cycle)
 
 
-def by_batch(
+def split_batch(
     machine: SystolicMachine, sizes: Shape, has_dx: bool, count: int, way: str
 ) -> Iterator[Schedule]:
     """Yield the forward and the backward pass on ``count`` machines that cut M, the batch of all
     machines. ``way``: SQUARE or SEPARATE."""
-    yield at_once(machine, sizes, ("m", count), lambda each: forward_pass(machine, each, way), (Y,))
-    yield at_once(
+    yield parallel(
+        machine, sizes, ("m", count), lambda each: forward_pass(machine, each, way), (Y,)
+    )
+    yield parallel(
         machine,
         sizes,
         ("m", count),
@@ -117,12 +119,12 @@ def by_batch(
     )
 
 
-def best_at_once(machine: SystolicMachine, sizes: Shape, has_dx: bool, count: int) -> Schedule:
+def best_parallel(machine: SystolicMachine, sizes: Shape, has_dx: bool, count: int) -> Schedule:
     """Return the backward pass on ``count`` machines: the best axis, with the best of all
     orders."""
 
     def best(each: Shape) -> Schedule:
         return cheapest(machine, backward_pass(machine, each, has_dx).values())
 
-    tried = (at_once(machine, sizes, (axis, count), best, gradients(has_dx)) for axis in AXES)
+    tried = (parallel(machine, sizes, (axis, count), best, gradients(has_dx)) for axis in AXES)
     return cheapest(machine, tried)

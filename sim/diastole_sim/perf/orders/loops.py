@@ -47,9 +47,9 @@ class Cut:
 
 @dataclass(frozen=True)
 class Placement:
-    """Placement of one tensor. ``held``: most bytes on chip. ``moved``: bytes moved in all."""
+    """Placement of one tensor. ``stored``: most bytes on chip. ``moved``: bytes moved in all."""
 
-    held: Grid
+    stored: Grid
     moved: Grid
 
 
@@ -75,9 +75,9 @@ def placements(machine: SystolicMachine, tensor: Matrix, cut: Cut) -> Iterator[P
     again = np.where(_product(one, (counts[axis] for axis in inside)) > 1, counts[over], 1)
     yield _placement(machine, tensor, cut, _product(one, clipped.values()), places > 1, again)
     if inside:
-        held = {axis: clipped[axis] if axis in outside else whole[axis] for axis in tensor.axes}
-        turns = _product(one, (counts[axis] for axis in outside))
-        yield _placement(machine, tensor, cut, _product(one, held.values()), turns > 1, one)
+        extents = {axis: clipped[axis] if axis in outside else whole[axis] for axis in tensor.axes}
+        rounds = _product(one, (counts[axis] for axis in outside))
+        yield _placement(machine, tensor, cut, _product(one, extents.values()), rounds > 1, one)
 
 
 def _placement(
@@ -92,12 +92,12 @@ def _placement(
     loaded as sums, and stored as sums except for the last visit."""
     first, second = (cut.sizes[axis] for axis in tensor.axes)
     size = first * second
-    held = elements * np.where(double, 2, 1)
+    stored = elements * np.where(double, 2, 1)
     if not tensor.result:
         width = machine.element_bytes
-        return Placement(held * width, size * width * times)
+        return Placement(stored * width, size * width * times)
     spilled = 2 * (times - 1) * machine.sum_bytes
-    return Placement(held * machine.sum_bytes, size * (spilled + machine.result_bytes))
+    return Placement(stored * machine.sum_bytes, size * (spilled + machine.result_bytes))
 
 
 def _product(one: Grid, values: Iterable[Grid]) -> Grid:

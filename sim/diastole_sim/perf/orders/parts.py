@@ -16,7 +16,7 @@ from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.require import require_choice, require_int
 
 AXES = ("m", "n", "k")
-MOST_PARTS = 1 << 16
+MAX_PARTS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def part(sizes: Shape, at: Part, side: int) -> Shape | None:
     ValueError if the axis or the piece does not exist.
     """
     require_choice("axis", at.axis, AXES)
-    require_int("count", at.count, 1, MOST_PARTS)
+    require_int("count", at.count, 1, MAX_PARTS)
     require_int("index", at.index, 0, at.count - 1)
     size = sizes._asdict()[at.axis]
     length = ceil_div(ceil_div(size, at.count), side) * side
@@ -45,11 +45,11 @@ def part(sizes: Shape, at: Part, side: int) -> Shape | None:
 
 def parts(sizes: Shape, axis: str, count: int, side: int) -> list[Shape]:
     """Return all pieces that are not empty. The pieces together are the whole layer."""
-    found = (part(sizes, Part(axis, index, count), side) for index in range(count))
-    return [each for each in found if each is not None]
+    candidates = (part(sizes, Part(axis, index, count), side) for index in range(count))
+    return [each for each in candidates if each is not None]
 
 
-def in_turn(
+def sequential(
     machine: SystolicMachine,
     sizes: Shape,
     cut: tuple[str, int],
@@ -74,7 +74,7 @@ def in_turn(
     return Schedule(f"{axis.upper()} in {len(pieces)}", tuple(work))
 
 
-def at_once(
+def parallel(
     machine: SystolicMachine,
     sizes: Shape,
     cut: tuple[str, int],
@@ -94,9 +94,9 @@ def at_once(
     own = ceil_div(shared, len(pieces))
     summed = (shared - own) + (len(pieces) - 1) * own
     extra = summed * machine.sum_bytes - (shared - own) * machine.result_bytes
-    chosen = best(pieces[0])
-    name = f"{axis.upper()} over {len(pieces)}, {chosen.name}"
-    return Schedule(name, tuple(_with(chosen.work, axis, extra)))
+    work = best(pieces[0])
+    name = f"{axis.upper()} over {len(pieces)}, {work.name}"
+    return Schedule(name, tuple(_with(work.work, axis, extra)))
 
 
 def _with(work: tuple[Work, ...], axis: str, extra: int) -> list[Work]:

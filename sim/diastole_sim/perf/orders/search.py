@@ -81,19 +81,19 @@ def search(
     axes = [tile_sides(machine.side, by_axis[axis])[-1 if axis in whole else 0 :] for axis in "mnk"]
     grid = [each.ravel() for each in np.meshgrid(*axes, indexing="ij")]
     tiles: dict[str, Grid] = dict(zip("mnk", (each.astype(np.int64) for each in grid), strict=True))
-    found: list[tuple[float, int, int]] = []
+    fastest: list[tuple[float, int, int]] = []
     for order in orders:
         cut = Cut(order, by_axis, tiles)
         array = array_cycles(machine, tensors, cut)
         for placed in product(*(list(placements(machine, each, cut)) for each in tensors)):
-            held = sum((each.held for each in placed), np.zeros_like(array))
+            stored_bytes = sum((each.stored for each in placed), np.zeros_like(array))
             moved = sum((each.moved for each in placed), np.zeros_like(array))
-            fits = np.flatnonzero(held <= machine.scratchpad_bytes)
+            fits = np.flatnonzero(stored_bytes <= machine.scratchpad_bytes)
             if fits.size:
-                found.append(_fastest(machine, array[fits], moved[fits]))
-    if not found:
+                fastest.append(_fastest(machine, array[fits], moved[fits]))
+    if not fastest:
         return None
-    _, moved_bytes, cycles = min(found)
+    _, moved_bytes, cycles = min(fastest)
     return Work(cycles, moved_bytes)
 
 

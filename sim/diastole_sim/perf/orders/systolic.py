@@ -7,7 +7,7 @@ from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.require import require_choice, require_int
 
 WIDTHS = (1, 2, 4)
-MOST = 1 << 40
+MAX_AMOUNT = 1 << 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class SystolicMachine:
         require_int("side", self.side, 1, 1 << 12)
         require_int("batch", self.batch, 1, 1 << 16)
         for name in ("scratchpad_bytes", "bytes_per_second", "hertz"):
-            require_int(name, getattr(self, name), 1, MOST)
+            require_int(name, getattr(self, name), 1, MAX_AMOUNT)
         for name in ("element_bytes", "result_bytes", "sum_bytes"):
             require_choice(name, getattr(self, name), WIDTHS)
 

@@ -20,7 +20,7 @@ def sgd(options: Options = PLAIN, *, momentum: bool = True, nesterov: bool = Fal
     Instructions: 3.
     """
     if nesterov and not momentum:
-        raise ValueError("nesterov needs momentum")
+        raise ValueError("nesterov needs momentum=True")
     _, g = options.gradient()
     moved = "r1" if momentum else g
     return update_chain(

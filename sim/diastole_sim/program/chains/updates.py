@@ -10,8 +10,8 @@ from diastole_sim.program.chain import (
     LOSS_SCALE,
     Chain,
     Port,
-    holds_what_is_written,
     lines,
+    register_holds_output,
 )
 from diastole_sim.spec.stream_table import Kind, PanelOrder
 
@@ -26,7 +26,7 @@ OWN_STREAMS = ("g", "w", "image")
 """Streams of every update, besides the streams of the state."""
 _NO_OPERANDS = re.compile(r"K\[[^\]]*\]|#.*")
 """Pattern of the constants and comments of a text."""
-MOST_STATE = 2
+MAX_STATE = 2
 """Most numbers that an optimiser keeps for every weight: a chain has four input and four output
 streams."""
 
@@ -90,13 +90,12 @@ def update_chain(
     prepared, operand = options.gradient()
     if operand != "s0" and re.search(r"\bs0\b", _NO_OPERANDS.sub("", text)):
         raise ValueError(
-            f"{name} reads the gradient in s0, before it is what the update takes: "
-            f"options.gradient() says where that is, here in {operand}"
+            f"{name} reads s0, the gradient before the options are applied: read {operand} "
+            "instead, which options.gradient() returns"
         )
-    if not holds_what_is_written(text, "r2", "o0"):
+    if not register_holds_output(text, "r2", "o0"):
         raise ValueError(
-            f"{name} must leave the new weights in r2, of which the image is made, and write that "
-            "to o0"
+            f"{name} must leave the new weights in r2 and write r2 to o0: the image is made from r2"
         )
     tensor = (Kind.COLUMN, Kind.PANEL) if options.bias else (Kind.F32, Kind.PANEL)
     order = PanelOrder.BLOCK_COLUMN if options.bias else PanelOrder.BLOCK
@@ -113,7 +112,7 @@ def update_chain(
     def port(number: int, meaning: str) -> Port:
         return Port(number=number, kinds=tensor, meaning=meaning, order=order)
 
-    kept = {each: port(2 + n, each) for n, each in enumerate(state)}
+    state_ports = {each: port(2 + n, each) for n, each in enumerate(state)}
     written = {each: port(1 + n, each) for n, each in enumerate(state)}
     outputs = {"w": port(0, "weights after the update")} | written
     if options.image and not options.bias:
@@ -125,7 +124,7 @@ def update_chain(
     return Chain(
         name=name,
         text=lines(prepared, text),
-        inputs={"g": gradient, "w": port(1, "weights")} | kept,
+        inputs={"g": gradient, "w": port(1, "weights")} | state_ports,
         outputs=outputs,
         constants=options.constants() | dict(constants),
         by_columns=options.bias,
@@ -135,19 +134,21 @@ def update_chain(
 def _check_names(name: str, state: Sequence[str], constants: Mapping[str, float | None]) -> None:
     """Check the names of the state and constants of an update; ValueError for too much state, or
     for an ambiguous name."""
-    if len(state) > MOST_STATE:
+    if len(state) > MAX_STATE:
         raise ValueError(
-            f"{name} keeps {len(state)} numbers of a weight ({', '.join(state)}), and at most "
-            f"{MOST_STATE} fit"
+            f"{name} keeps {len(state)} numbers of a weight ({', '.join(state)}), but at "
+            f"most {MAX_STATE} fit"
         )
     if len(set(state)) < len(state):
         raise ValueError(f"{name} has the state {state[0]} twice")
     for each in state:
         if each in OWN_STREAMS:
             raise ValueError(
-                f"{name} cannot call its state {each}: {', '.join(OWN_STREAMS)} are the gradient, "
-                "the weights and their image"
+                f"{name} cannot name a state {each}: {', '.join(OWN_STREAMS)} are the "
+                "gradient, the weights and the image of the weights"
             )
     for each in (CLIP_FACTOR, str(LOSS_SCALE), str(INVERSE_LOSS_SCALE)):
         if each in constants:
-            raise ValueError(f"{name} cannot have a constant {each}: the machine makes it")
+            raise ValueError(
+                f"{name} cannot have a constant {each}: the machine computes this constant"
+            )

@@ -36,7 +36,7 @@ TILES_OF_SUMS = 2 * SUM_MEMORIES
 """Most tiles with sums in the memories."""
 SPARE_WORDS = 4
 """Words in the queue of a port beside half of the longest row."""
-MOST_QUEUED_WORDS = 128
+MAX_QUEUED_WORDS = 128
 """Most words of the queue of a port. Longer rows make the drain wait for their port."""
 
 
@@ -88,9 +88,11 @@ class ArraySizes:
             raise ValueError("vector groups of W or dY need an array that transposes in place")
         if self.floats and any(self.accumulator.chunk % cut for cut in self._cuts):
             cuts = ", ".join(map(str, self._cuts))
-            raise ValueError(f"chunks of sums must be whole numbers of {cuts} elements")
+            raise ValueError(f"chunks of sums must be multiples of {cuts} elements")
         if self.floats and self.planar:
-            raise ValueError("sums of planes must be integers: they are not added chunk by chunk")
+            raise ValueError(
+                "sums of planes must be integers, because planes are not added chunk by chunk"
+            )
         array = {"rows": self.rows, "cols": self.cols, "block": self.block}
         problem = tiling_problem(self.tiling, **array, data_width=self.data_width, ports=self.ports)
         if problem is None and self.fused:
@@ -102,7 +104,7 @@ class ArraySizes:
         """Return the reason why the machine cannot run the fused pass of its tiling; None if it
         can."""
         tiling, granule = self.tiling, self.group_layouts[X].granule
-        room = tiling.groups * tiling.t_blocks // tiling.fused_t_blocks
+        max_blocks = tiling.groups * tiling.t_blocks // tiling.fused_t_blocks
         if tiling.fused_t_blocks % granule and not self.grouped(X):
             return f"fused_t_blocks must be a multiple of {granule}, not {tiling.fused_t_blocks}"
         if self.ports > 1 and tiling.fused_t_blocks * self.block * 4 % self.beat_bytes:
@@ -113,8 +115,8 @@ class ArraySizes:
                 f"fused_t_blocks must be at least {least}, to load the next blocks meanwhile, "
                 f"not {tiling.fused_t_blocks}"
             )
-        if tiling.fused_slices_n > room:
-            return f"fused_slices_n must be at most {room}, not {tiling.fused_slices_n}"
+        if tiling.fused_slices_n > max_blocks:
+            return f"fused_slices_n must be at most {max_blocks}, not {tiling.fused_slices_n}"
         return None
 
     @property
@@ -132,19 +134,19 @@ class ArraySizes:
     def log_block(self) -> int:
         return log2(self.block)
 
-    def chosen(self, cls: int) -> TensorClass:
+    def tensor_class(self, cls: int) -> TensorClass:
         """Return the class by its number."""
         return self.numerics.tensor_class(CLASS_NAMES[cls])
 
     @cached_property
     def formats(self) -> tuple[Format, Format, Format]:
         """Formats of x, w and dy, by class number."""
-        x, w, dy = (self.chosen(cls).format for cls in range(3))
+        x, w, dy = (self.tensor_class(cls).format for cls in range(3))
         return x, w, dy
 
     @cached_property
     def _grouped(self) -> tuple[bool, ...]:
-        return tuple(self.chosen(cls).two_copies for cls in range(3))
+        return tuple(self.tensor_class(cls).two_copies for cls in range(3))
 
     def grouped(self, cls: int) -> bool:
         """Return whether the class is in vector groups: an exponent per row of a block, two
@@ -163,7 +165,7 @@ class ArraySizes:
     # Planes, where a class has the format ``fast``.
 
     @cached_property
-    def most_planes(self) -> tuple[int, ...]:
+    def max_planes(self) -> tuple[int, ...]:
         """Most images of a copy of a tensor, by class number. Each image has some bits of every
         magnitude. 1 if the bits of an element are fixed."""
         return tuple(self.numerics.planes_of(name)[-1] for name in CLASS_NAMES)
@@ -176,17 +178,20 @@ class ArraySizes:
     def widths(self, cls: int) -> tuple[int, ...] | None:
         """Return the possible bits of magnitude of a class's tensors after conversion. None if the
         format has one width."""
-        return self.numerics.widths if self.chosen(cls).format.planes else None
+        return self.numerics.widths if self.tensor_class(cls).format.planes else None
 
     def planes(self, cls: int, width: int | None = None) -> int:
         """Return the number of images of a copy of a tensor of ``width`` bits of magnitude, None
         for the widest: one image for every two bits. ValueError for a width unknown to the
         class."""
         if width is None:
-            return self.most_planes[cls]
+            return self.max_planes[cls]
         widths, name = self.widths(cls), CLASS_NAMES[cls]
         if widths is None:
-            raise ValueError(f"width of {name} must be absent: its format has one, not {width}")
+            raise ValueError(
+                f"width of {name} must be left out, not {width}: the format of class {name} "
+                "has a single width"
+            )
         require_choice(f"width of {name}", width, widths)
         return width // PLANE_BITS
 
@@ -204,7 +209,7 @@ class ArraySizes:
 
     def product_bits(self, use: Use) -> int:
         """Return w, the bits of a product's adder tree."""
-        return self.numerics.product_bits(CLASS_NAMES[use.stream], CLASS_NAMES[use.held])
+        return self.numerics.product_bits(CLASS_NAMES[use.stream], CLASS_NAMES[use.stationary])
 
     @cached_property
     def directions(self) -> tuple[str, ...]:
@@ -239,8 +244,8 @@ class ArraySizes:
             return False
         blocks_m, blocks_n = ceil_div(m, self.block), ceil_div(n, self.block)
         parts = self.west_parts(self.planes(W, widths[W]))
-        most_m = self.fused_slices_m // self.planes(DY, widths[DY]) * self.cols
-        return blocks_n * parts <= self.fused_blocks_n and blocks_m <= most_m
+        max_m = self.fused_slices_m // self.planes(DY, widths[DY]) * self.cols
+        return blocks_n * parts <= self.fused_blocks_n and blocks_m <= max_m
 
     def streamed(self, side: str) -> tuple[int, ...]:
         """Return the classes whose vectors enter from the ``south`` or the ``west``."""
@@ -291,7 +296,7 @@ class ArraySizes:
     def group_layouts(self) -> tuple[GroupLayout, ...]:
         """Layouts of the groups of blocks in memory, by class number."""
         sizes = {"block": self.block, "data_width": self.data_width}
-        return tuple(GroupLayout.of(self.chosen(cls), **sizes) for cls in range(3))
+        return tuple(GroupLayout.of(self.tensor_class(cls), **sizes) for cls in range(3))
 
     @property
     def has_headers(self) -> bool:
@@ -302,7 +307,7 @@ class ArraySizes:
         """Return the beats of the image of a tensor of ``rows`` x ``cols`` elements, with all
         planes."""
         sizes = {"block": self.block, "data_width": self.data_width}
-        image = image_layouts(self.chosen(cls), (rows, cols), **sizes)[0]
+        image = image_layouts(self.tensor_class(cls), (rows, cols), **sizes)[0]
         return self.planes(cls, width) * image.total_bytes // self.beat_bytes
 
     @cached_property
@@ -329,7 +334,7 @@ class ArraySizes:
         return self.tiling.chunk_north if north else self.tiling.chunk_east
 
     @property
-    def most_chunk_blocks(self) -> int:
+    def max_chunk_blocks(self) -> int:
         """Blocks of the longest chunk in any direction."""
         return max(self.tiling.chunk_north, self.tiling.chunk_east)
 
@@ -340,7 +345,7 @@ class ArraySizes:
             rows=self.rows, cols=self.cols, block=self.block, beat_bytes=self.beat_bytes,
             granules=tuple(layout.granule for layout in self.group_layouts), tiling=self.tiling,
             drained={side: self.drained(side) for side in (self.rows, self.cols)},
-            stream_blocks=self.stream_blocks, held_blocks=self.held_blocks,
+            stream_blocks=self.stream_blocks, stationary_blocks=self.stationary_blocks,
         )  # fmt: skip
         return ProductNests(**{name: rules.limits(use) for name, use in self.uses.items()})
 
@@ -367,7 +372,7 @@ class ArraySizes:
     def ring_chunks(self) -> int:
         """Number of longest chunks in a ring, of the streaming and of the stationary operand: two,
         or all planes of one chunk."""
-        return max(2, *self.most_planes)
+        return max(2, *self.max_planes)
 
     @property
     def stream_words(self) -> int:
@@ -380,7 +385,7 @@ class ArraySizes:
         return self.stream_words >> self.log_block
 
     @cached_property
-    def held_words(self) -> int:
+    def stationary_words(self) -> int:
         """Depth of a bank of stationary blocks: the longest chunks of a product, or the whole of
         dY."""
         slices = self.ring_chunks * self.groups**2
@@ -389,9 +394,9 @@ class ArraySizes:
         return slices * self.rows * self.block
 
     @property
-    def held_blocks(self) -> int:
+    def stationary_blocks(self) -> int:
         """Blocks of a bank of stationary blocks: the capacity of a ring."""
-        return self.held_words >> self.log_block
+        return self.stationary_words >> self.log_block
 
     # The fused backward pass.
 
@@ -461,8 +466,8 @@ class ArraySizes:
 
     def queued_words(self, vectors: int) -> int:
         """Return the words of ``vectors`` vectors in the queue in front of each of two ports: half
-        of the longest row and :data:`SPARE_WORDS`, but no more than :data:`MOST_QUEUED_WORDS`."""
-        return min(ceil_div(self.longest_row, 2 * vectors) + SPARE_WORDS, MOST_QUEUED_WORDS)
+        of the longest row and :data:`SPARE_WORDS`, but no more than :data:`MAX_QUEUED_WORDS`."""
+        return min(ceil_div(self.longest_row, 2 * vectors) + SPARE_WORDS, MAX_QUEUED_WORDS)
 
     @property
     def transposed_blocks(self) -> int:
@@ -484,7 +489,7 @@ class ArraySizes:
         return max(map(self.entries, {*self.streamed("south"), *self.streamed("west")}))
 
     @property
-    def held_entries(self) -> int:
+    def stationary_entries(self) -> int:
         """Bytes of maxima per block of lanes."""
         return self.block if self.lane_deficits else 1
 
@@ -494,20 +499,20 @@ class ArraySizes:
         return ceil_div(self.tile_blocks * self.stream_entries, self.beat_bytes) + 1
 
     @property
-    def held_maxima_words(self) -> int:
+    def stationary_maxima_words(self) -> int:
         lanes = self.groups * max(self.rows, self.cols)
-        return ceil_div(lanes * self.held_entries, self.beat_bytes) + 1
+        return ceil_div(lanes * self.stationary_entries, self.beat_bytes) + 1
 
     @property
-    def held_maxima_depth(self) -> int:
+    def stationary_maxima_depth(self) -> int:
         """Beats of maxima of the stationary operand: a slot for each tile in flight, or in the
         fused pass the maxima of the whole of dY."""
         whole = max(self.fused_blocks_n, self.fused_blocks_m) if self.fused else 0
         slots = self.tiling.tiles_in_flight
-        return max(slots * pow2ceil(self.held_maxima_words), ceil_div(whole, self.beat_bytes))
+        return max(slots * pow2ceil(self.stationary_maxima_words), ceil_div(whole, self.beat_bytes))
 
     @property
     def maxima_depth(self) -> int:
         """Depth of every memory of maxima, in beats."""
         slots = self.tiling.tiles_in_flight
-        return max(slots * pow2ceil(self.stream_maxima_words), self.held_maxima_depth)
+        return max(slots * pow2ceil(self.stream_maxima_words), self.stationary_maxima_depth)

@@ -20,7 +20,7 @@ DOUBLED_FLOATS = 4096
 PIECE_COLS, PIECE_BEATS = 16, 4
 """Columns of a piece of a tile and beats of its rows, at least: the amount of one read from
 memory."""
-FEWEST_AHEAD, MOST_AHEAD = 4, 8
+MIN_AHEAD, MAX_AHEAD = 4, 8
 """Bounds of the number of tiles with a read request and without data."""
 BEATS_AHEAD = 256
 """Beats of requested tiles: more than a far memory takes to answer."""
@@ -66,20 +66,20 @@ class ConverterSizes:
         return tuple(self.numerics.folds(name) for name in CLASS_NAMES)
 
     @cached_property
-    def finds(self) -> tuple[bool, ...]:
+    def tries_scales(self) -> tuple[bool, ...]:
         """True for every class whose tiles go through the lanes twice. The first pass chooses
         between two scales for every group."""
-        return tuple(chosen.scale == FOUR_OVER_SIX for chosen in self.classes)
+        return tuple(storage.scale == FOUR_OVER_SIX for storage in self.classes)
 
     @cached_property
     def measured_bits(self) -> int:
         """Bits of the measurement of a unit: the stored exponent before folding, or the fold. If a
         class chooses between two scales, the measurement has the codes of both, with the scale for
         6 on top. The measurement grows with the largest magnitude."""
-        return 16 if any(self.finds) else 8
+        return 16 if any(self.tries_scales) else 8
 
     @cached_property
-    def most_elements(self) -> int:
+    def max_elements(self) -> int:
         """Elements of the largest unit."""
         pairs = zip(range(len(CLASS_NAMES)), self.vectors, strict=True)
         return max(self.side(n) ** (1 if of else 2) for n, of in pairs)
@@ -87,7 +87,7 @@ class ConverterSizes:
     @cached_property
     def vectors(self) -> tuple[bool, ...]:
         """True for every class with vector groups, and so two copies."""
-        return tuple(chosen.two_copies for chosen in self.classes)
+        return tuple(storage.two_copies for storage in self.classes)
 
     @cached_property
     def two_copies(self) -> bool:
@@ -102,26 +102,26 @@ class ConverterSizes:
     @cached_property
     def scanned(self) -> tuple[bool, ...]:
         """True for every class whose scale may follow from the whole tensor."""
-        return tuple(chosen.has_tensor_scale for chosen in self.classes)
+        return tuple(storage.has_tensor_scale for storage in self.classes)
 
-    def fed_cols(self, cls: int) -> int | None:
+    def chain_block_cols(self, cls: int) -> int | None:
         """Return the columns of the widest tensor that a chain may send block by block, row of
         blocks by row of blocks, in place of a tensor in memory. None without a limit. Tiles higher
         than a block would be begun side by side before the first is complete, so the tensor may be
         one tile wide."""
         return self.tile_cols(cls) if self.tile_rows(cls) > self.block else None
 
-    def fed_columns(self, most: int) -> tuple[int, int, int]:
+    def chain_columns(self, limit: int) -> tuple[int, int, int]:
         """Return for every class the columns of the widest tensor that a chain may send to a
-        converter with a limit of ``most`` columns."""
-        x, w, dy = (min(most, widest or most) for widest in self.of_classes(self.fed_cols))
+        converter with a limit of ``limit`` columns."""
+        x, w, dy = (min(limit, widest or limit) for widest in self.by_class(self.chain_block_cols))
         return x, w, dy
 
-    def can_feed(self, cls: int, *, cols: int, scale: int) -> bool:
+    def accepts_chain(self, cls: int, *, cols: int, scale: int) -> bool:
         """Return whether a chain may send a tensor of ``cols`` columns block by block. A chain may
         not if the scale follows from the data (``scale``, the command's field, is 0), because the
         data are read twice."""
-        widest = self.fed_cols(cls)
+        widest = self.chain_block_cols(cls)
         return (widest is None or cols <= widest) and not (self.scanned[cls] and scale == 0)
 
     def cut_blocks(self, cls: int) -> tuple[int, int]:
@@ -132,10 +132,10 @@ class ConverterSizes:
     def draws(self) -> tuple[bool, ...]:
         """True for every class whose elements draw random bits from a generator."""
         generated = self.numerics.rounding_kind != "data"
-        return tuple(generated and is_stochastic(chosen.rounding) for chosen in self.classes)
+        return tuple(generated and is_stochastic(storage.rounding) for storage in self.classes)
 
     @cached_property
-    def draws_at_intake(self) -> tuple[bool, ...]:
+    def folds_by_draws(self) -> tuple[bool, ...]:
         """True for every class whose folds depend on draws."""
         return tuple(a and b for a, b in zip(self.folds, self.draws, strict=True))
 
@@ -146,10 +146,10 @@ class ConverterSizes:
 
     @cached_property
     def element_bits(self) -> tuple[int, ...]:
-        return tuple(chosen.format.element_bits for chosen in self.classes)
+        return tuple(storage.format.element_bits for storage in self.classes)
 
     @cached_property
-    def most_planes(self) -> int:
+    def max_planes(self) -> int:
         """Most images of a copy. Each image has some bits of every magnitude."""
         return max(self.numerics.planes_of(name)[-1] for name in CLASS_NAMES)
 
@@ -162,7 +162,7 @@ class ConverterSizes:
     def lane_bits(self) -> int:
         """Bits of an element behind the lanes, in all planes together."""
         widest = (self.numerics.converted_class(name) for name in CLASS_NAMES)
-        return max(chosen.format.element_bits for chosen in widest)
+        return max(storage.format.element_bits for storage in widest)
 
     @cached_property
     def header(self) -> bool:
@@ -238,7 +238,7 @@ class ConverterSizes:
     def group_layouts(self) -> tuple[GroupLayout, ...]:
         """Stored layouts of groups, by the number of a class."""
         sizes = {"block": self.block, "data_width": self.data_width}
-        return tuple(GroupLayout.of(chosen, **sizes) for chosen in self.classes)
+        return tuple(GroupLayout.of(storage, **sizes) for storage in self.classes)
 
     def runs(self, cls: int) -> int:
         """Return Q: vector groups of a row of elements in a group; 0 without vector groups."""
@@ -272,7 +272,7 @@ class ConverterSizes:
         """Return the columns of a piece. A piece has few columns if a tile is a row of squares: a
         square is known when it is read, and need not wait for its neighbours. Otherwise a piece has
         all columns of the tile."""
-        if self.finds[cls] or self.tile_rows(cls) > self.block:
+        if self.tries_scales[cls] or self.tile_rows(cls) > self.block:
             return self.tile_cols(cls)
         fewest = max(self.block, PIECE_COLS, PIECE_BEATS * self.floats)
         return min(self.tile_cols(cls), fewest)
@@ -280,7 +280,7 @@ class ConverterSizes:
     @cached_property
     def piece_words(self) -> tuple[int, ...]:
         """Words of one row of a piece, by the number of a class."""
-        return tuple(cols // self.lanes for cols in self.of_classes(self.piece_cols))
+        return tuple(cols // self.lanes for cols in self.by_class(self.piece_cols))
 
     @cached_property
     def in_pieces(self) -> tuple[bool, ...]:
@@ -288,7 +288,7 @@ class ConverterSizes:
         return tuple(self.piece_cols(cls) < self.tile_cols(cls) for cls in range(len(CLASS_NAMES)))
 
     @cached_property
-    def most_pieces(self) -> int:
+    def max_pieces(self) -> int:
         """Most pieces of a tile."""
         return max(self.tile_cols(cls) // self.piece_cols(cls) for cls in range(len(CLASS_NAMES)))
 
@@ -344,7 +344,7 @@ class ConverterSizes:
         return self.max_tile_rows * self.max_tile_cols
 
     @cached_property
-    def halves(self) -> int:
+    def buffered_tiles(self) -> int:
         """Tiles in the buffer."""
         return 2 if self.tile_floats <= DOUBLED_FLOATS else 1
 
@@ -352,12 +352,12 @@ class ConverterSizes:
     def tiles_ahead(self) -> int:
         """Most tiles with a read request and without data."""
         tiles = ceil_div(BEATS_AHEAD, ceil_div(self.tile_floats, self.floats))
-        return min(max(FEWEST_AHEAD, tiles), MOST_AHEAD)
+        return min(max(MIN_AHEAD, tiles), MAX_AHEAD)
 
     @cached_property
-    def half_bits(self) -> int:
-        return log2(self.halves)
+    def tile_number_bits(self) -> int:
+        return log2(self.buffered_tiles)
 
-    def of_classes(self, method: Callable[[int], T]) -> tuple[T, ...]:
+    def by_class(self, method: Callable[[int], T]) -> tuple[T, ...]:
         """Return a method's value for every class."""
         return tuple(method(cls) for cls in range(len(CLASS_NAMES)))

@@ -14,8 +14,8 @@ class NestRules:
 
     ``rows``, ``cols``: cells. ``block``: B. ``beat_bytes``: bytes of a beat. ``granules``: granules
     of the images, by class. ``tiling``: cut of products into tiles. ``stream_blocks``,
-    ``held_blocks``: blocks in a bank of the streaming and of the stationary operand. ``drained``:
-    vectors that leave in a cycle, by the number of cells along the lanes.
+    ``stationary_blocks``: blocks in a bank of the streaming and of the stationary operand.
+    ``drained``: vectors that leave in a cycle, by the number of cells along the lanes.
     """
 
     rows: int
@@ -25,7 +25,7 @@ class NestRules:
     granules: tuple[int, ...]
     tiling: Tiling
     stream_blocks: int
-    held_blocks: int
+    stationary_blocks: int
     drained: dict[int, int]
 
     def limits(self, use: Use) -> NestLimits:
@@ -34,12 +34,12 @@ class NestRules:
         tiling = self.tiling
         sides = (self.rows, self.cols)
         c_side, l_side = sides if use.north else sides[::-1]
-        streamed, held = self.granules[use.stream], self.granules[use.held]
-        t_unit = streamed if use.stream_turned else 1
-        l_unit = 1 if use.held_by_lanes else held
+        streaming, stationary = self.granules[use.stream], self.granules[use.stationary]
+        t_unit = streaming if use.stream_transposed else 1
+        l_unit = 1 if use.stationary_by_lanes else stationary
         c_units = [c_side]
-        c_units += [] if use.stream_turned else [streamed]
-        c_units += [held] if use.held_by_lanes else []
+        c_units += [] if use.stream_transposed else [streaming]
+        c_units += [stationary] if use.stationary_by_lanes else []
         lane_bytes = l_side * self.block * 4
         groups = [
             count
@@ -58,6 +58,6 @@ class NestRules:
             chunk_side=c_side,
             lane_side=l_side,
             stream_blocks=self.stream_blocks,
-            held_blocks=self.held_blocks,
+            held_blocks=self.stationary_blocks,
             pass_blocks=self.rows,
         )

@@ -5,16 +5,16 @@ from math import lcm
 
 from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, GroupLayout
 from diastole_sim.spec.integers import ceil_div, pow2ceil, pow2floor
-from diastole_sim.spec.nest import MOST_BLOCKS
+from diastole_sim.spec.nest import MAX_BLOCKS
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.require import require_choice, require_int
 
-FEWEST_VECTORS, MOST_VECTORS = 64, 128
+FEWEST_VECTORS, MAX_VECTORS = 64, 128
 """Vectors of a T tile, at least and at most. The load of the next blocks hides behind as many
 slots, and sums take memory."""
 FEWEST_FUSED_VECTORS = 16
 """Fewest vectors of a k tile of the fused pass."""
-MOST_PORTS = 2
+MAX_PORTS = 2
 """Most ports to memory."""
 FEWEST_TILES_IN_FLIGHT = 4
 """Fewest tiles in flight: two are loaded while two are drained."""
@@ -58,7 +58,7 @@ class Tiling:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            require_int(field.name, getattr(self, field.name), 1, MOST_BLOCKS)
+            require_int(field.name, getattr(self, field.name), 1, MAX_BLOCKS)
         for name in ("t_blocks", "groups", "fused_t_blocks", "tiles_in_flight"):
             value = getattr(self, name)
             if value & (value - 1):
@@ -73,7 +73,7 @@ def require_array(rows: int, cols: int, data_width: int, ports: int) -> None:
     require_int("rows", rows, 1, 64)
     require_int("cols", cols, 1, 64)
     require_choice("data_width", data_width, DATA_WIDTHS)
-    require_int("ports", ports, 1, MOST_PORTS)
+    require_int("ports", ports, 1, MAX_PORTS)
     if ports > 1 and (rows % 2 or cols % 2):
         raise ValueError("two ports need even numbers of rows and of columns of cells")
 
@@ -116,8 +116,8 @@ def tiling_problem(
 def vectors_drained(side: int, *, block: int, data_width: int, ports: int) -> int:
     """Return the number of vectors of B floats that leave the array in a cycle at ``side`` ports:
     as many as all buses take together, a power of two."""
-    most = max(1, min(side, ports * data_width // (32 * block)))
-    return pow2floor(most)
+    limit = max(1, min(side, ports * data_width // (32 * block)))
+    return pow2floor(limit)
 
 
 def default_tiling(
@@ -127,7 +127,7 @@ def default_tiling(
     :class:`diastole_sim.spec.sizes.array_sizes.ArraySizes`."""
     block = numerics.block
     image_of_x = GroupLayout.of(numerics.tensor_class("x"), block=block, data_width=data_width)
-    vectors = max(FEWEST_VECTORS, min(MOST_VECTORS, pow2ceil(16 * rows * block)))
+    vectors = max(FEWEST_VECTORS, min(MAX_VECTORS, pow2ceil(16 * rows * block)))
     t_blocks = max(GROUP_BLOCKS, pow2ceil(rows), vectors // block)
     groups = _lane_groups(rows, cols, block, data_width, ports)
     # Short tiles, since dX's sums live only for one slice of m. But X is read in pieces of a tile.

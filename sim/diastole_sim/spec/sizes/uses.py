@@ -26,28 +26,28 @@ WIDEST: Widths = (None, None, None)
 class Use:
     """One product on the array.
 
-    ``stream``, ``held``: classes of the streaming and of the stationary operand. ``t``, ``lanes``,
-    ``contraction``: axes, each of ``m``, ``n``, ``k``. ``north``: vectors enter from the west and
-    sums leave to the north; otherwise from the south to the east. ``stream_turned``: the rows of
-    the streaming image are the contraction, and its blocks are transposed on entry.
-    ``held_turned``: the rows of the stationary image are the lanes, and its blocks are transposed
-    on entry. ``held_by_lanes``: the rows of the stationary image are the lanes.
+    ``stream``, ``stationary``: classes of the streaming and of the stationary operand. ``t``,
+    ``lanes``, ``contraction``: axes, each of ``m``, ``n``, ``k``. ``north``: vectors enter from the
+    west and sums leave to the north; otherwise from the south to the east. ``stream_transposed``:
+    the rows of the streaming image are the contraction, and its blocks are transposed on entry.
+    ``stationary_transposed``: the rows of the stationary image are the lanes, and its blocks are
+    transposed on entry. ``stationary_by_lanes``: the rows of the stationary image are the lanes.
     """
 
     stream: int
-    held: int
+    stationary: int
     t: str
     lanes: str
     contraction: str
     north: bool
-    stream_turned: bool
-    held_by_lanes: bool
+    stream_transposed: bool
+    stationary_by_lanes: bool
 
     @property
-    def held_turned(self) -> bool:
+    def stationary_transposed(self) -> bool:
         """True only for transposition at the edge: the stationary operand must have the contraction
         in its rows if sums leave to the east."""
-        return self.held_by_lanes and not self.north
+        return self.stationary_by_lanes and not self.north
 
 
 def use_of(operation: Operation, grouped: Sequence[bool], in_place: bool) -> Use:
@@ -57,15 +57,15 @@ def use_of(operation: Operation, grouped: Sequence[bool], in_place: bool) -> Use
     With ``in_place`` False (transposition at the edge) all vectors go from south to east.
     """
     (product,) = operation.products
-    stream, held = product.streamed, product.held
-    held_by_lanes = product.held_by_lanes(grouped=grouped[held.number])
+    stream, stationary = product.streaming, product.stationary
+    stationary_by_lanes = product.stationary_by_lanes(grouped=grouped[stationary.number])
     return Use(
         stream=stream.number,
-        held=held.number,
+        stationary=stationary.number,
         t=product.result.rows,
         lanes=product.result.columns,
         contraction=product.contraction,
-        north=held_by_lanes and in_place,
-        stream_turned=not grouped[stream.number] and stream.rows == product.contraction,
-        held_by_lanes=held_by_lanes,
+        north=stationary_by_lanes and in_place,
+        stream_transposed=not grouped[stream.number] and stream.rows == product.contraction,
+        stationary_by_lanes=stationary_by_lanes,
     )

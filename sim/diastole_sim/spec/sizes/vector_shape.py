@@ -10,7 +10,7 @@ from diastole_sim.spec.require import require_choice, require_int
 
 PIPELINE = 8
 """Most cycles from the read of a row to its write. An instruction takes at least as many cycles."""
-MOST_VECTORS = 2**17
+MAX_VECTORS = 2**17
 """Most vectors of a panel."""
 WORD = 32
 """Bits of a number."""
@@ -38,7 +38,7 @@ class VectorShape:
         require_choice("block", self.block, BLOCK_SIDES)
         require_choice("data_width", self.data_width, DATA_WIDTHS)
         require_choice("specials", self.specials, [1 << k for k in range(self.row_bits + 1)])
-        require_int("panel_vectors", self.panel_vectors, 2, MOST_VECTORS)
+        require_int("panel_vectors", self.panel_vectors, 2, MAX_VECTORS)
         log2(self.panel_vectors)
 
     @classmethod

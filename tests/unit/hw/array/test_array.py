@@ -104,7 +104,7 @@ def test_stated_latencies_and_widths(rows, cols, pipeline, latency):
         block=8,
         south=BFP4,
         west=BFP4,
-        held=BFP4,
+        stationary=BFP4,
         sum_bits=12,
         fraction=18,
         pipeline=pipeline,

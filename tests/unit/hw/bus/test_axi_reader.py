@@ -14,12 +14,13 @@ from support.unit_bench import Unit, until
 END = 2**40 - 1
 
 
-def requests(cases, whose=None):
-    """By owner and command of each; all are of unit 1 and command 0 if ``whose`` is left out."""
+def requests(cases, owner_tag=None):
+    """By owner and command of each; all are of unit 1 and command 0 if ``owner_tag`` is left
+    out."""
     return (
-        {"addr": address, "beats": beats, "whose": {"owner": owner, "command": command}}
+        {"addr": address, "beats": beats, "owner_tag": {"owner": owner, "command": command}}
         for (address, beats), (owner, command) in zip(
-            cases, whose or [(1, 0)] * len(cases), strict=True
+            cases, owner_tag or [(1, 0)] * len(cases), strict=True
         )
     )
 
@@ -28,7 +29,7 @@ class Reader(Unit):
     """A reader of this window, in front of a memory, that is asked for ``cases``."""
 
     def __init__(
-        self, cases, whose=None, *, width=64, rng=None, p_stall=0.0, outstanding=32, **keys
+        self, cases, owner_tag=None, *, width=64, rng=None, p_stall=0.0, outstanding=32, **keys
     ):
         super().__init__(design(AxiReader, data_width=width, outstanding=outstanding), rng)
         self.pace = 1 - p_stall
@@ -37,14 +38,14 @@ class Reader(Unit):
             self.dut.axi, width, stall=lambda: p_stall > 0 and rng.random() < p_stall, **keys
         )
         self.hold(**window)
-        self.asked = self.give(self.dut.request, requests(cases, whose))
+        self.asked = self.give(self.dut.request, requests(cases, owner_tag))
         self.error = self.record(self.dut.error)
         self.serve(self.memory.serve)
 
-    def beats(self, cases, whose=None):
+    def beats(self, cases, owner_tag=None):
         """Those of requests, as they must come."""
         for number, (address, beats) in enumerate(cases):
-            units = 1 << (whose[number][0] if whose else 1)
+            units = 1 << (owner_tag[number][0] if owner_tag else 1)
             for at in range(address, address + beats * self.memory.bytes, self.memory.bytes):
                 yield {"data": self.memory.beat(at), "units": units}
 
@@ -75,9 +76,9 @@ def test_beats_come_in_order(data_width, p_stall, rng):
     size = data_width // 8
     cases = [(rng.randrange(2**16) * size, rng.choice([1, 2, 7, 100])) for _ in range(15)]
     cases += [(4096 - size, 2), (2**40 - 3 * size, 2)]
-    whose = [(rng.randrange(4), rng.randrange(2)) for _ in cases]
-    unit = Reader(cases, whose, width=data_width, rng=rng, p_stall=p_stall)
-    unit.take(unit.dut.data, unit.beats(cases, whose))
+    owner_tag = [(rng.randrange(4), rng.randrange(2)) for _ in cases]
+    unit = Reader(cases, owner_tag, width=data_width, rng=rng, p_stall=p_stall)
+    unit.take(unit.dut.data, unit.beats(cases, owner_tag))
     idle = unit.record(unit.dut.idle)
     unit.run()
     assert idle.values[-1]
@@ -187,9 +188,9 @@ async def test_an_error_response_stops_the_reader(response, p_stall, rng):
 
 def test_a_bad_beat_of_the_fetch_stops_nobody():
     """It is given, and said to have failed; other units' beats come as ever."""
-    cases, whose = [(0x1000, 2), (0x3000, 3), (0x2000, 2)], [(1, 0), (FETCH, 1), (2, 0)]
-    unit = Reader(cases, whose, bad=[0x3008])
-    wanted = [beat | {"failed": 0} for beat in unit.beats(cases, whose)]
+    cases, owner_tag = [(0x1000, 2), (0x3000, 3), (0x2000, 2)], [(1, 0), (FETCH, 1), (2, 0)]
+    unit = Reader(cases, owner_tag, bad=[0x3008])
+    wanted = [beat | {"failed": 0} for beat in unit.beats(cases, owner_tag)]
     wanted[3] |= {"data": None, "failed": 1}
     unit.take(unit.dut.data, wanted)
     code = unit.record(unit.dut.error_code)
@@ -231,9 +232,9 @@ def test_sources_of_open_bursts_are_kept(outstanding, rng):
     """Short bursts of changing units, as many open as there may be, in a memory that answers in the
     cycle after it is asked or much later."""
     cases = [(n * 256 + 252 * (n % 3 == 0), 1 + n % 3) for n in range(3 * outstanding + 20)]
-    whose = [(rng.randrange(4), rng.randrange(2)) for _ in cases]
-    unit = Reader(cases, whose, width=32, outstanding=outstanding)
-    data = unit.take(unit.dut.data, unit.beats(cases, whose))
+    owner_tag = [(rng.randrange(4), rng.randrange(2)) for _ in cases]
+    unit = Reader(cases, owner_tag, width=32, outstanding=outstanding)
+    data = unit.take(unit.dut.data, unit.beats(cases, owner_tag))
     few = sum(beats for _, beats in cases[:10])
 
     def slower(cycle, valid):
@@ -265,9 +266,9 @@ def test_it_tells_whose_response_was_bad(latency, bad, command):
     """Of four requests in flight, of two bursts each; the other ones are of the other command, and
     the last ones may be refused. It stays so while others end."""
     cases = [(0x1000 * n + 0x11F8, 2) for n in range(4)]
-    whose = [(3, command ^ (n != bad)) for n in range(4)]
+    owner_tag = [(3, command ^ (n != bad)) for n in range(4)]
     for beat in range(2):
-        unit = Reader(cases, whose, latency=latency, bad=[cases[bad][0] + 8 * beat])
+        unit = Reader(cases, owner_tag, latency=latency, bad=[cases[bad][0] + 8 * beat])
         unit.asked.needed = False
         assert errors(unit)[0] == {(ErrorCode.READ_RESPONSE, command)}
 
@@ -277,8 +278,8 @@ def test_it_tells_whose_response_was_bad(latency, bad, command):
 def test_it_tells_whose_burst_was_outside(outside, command):
     """While bursts of the other command are open; one that is bad later changes nothing."""
     cases = [(0x1000 if n != outside else 0xFF8, 2) for n in range(outside + 1)]
-    whose = [(1, command ^ (n != outside)) for n in range(outside + 1)]
-    unit = Reader(cases, whose, latency=20, bad=[0x1000], base=0x1000, limit=0x2000)
+    owner_tag = [(1, command ^ (n != outside)) for n in range(outside + 1)]
+    unit = Reader(cases, owner_tag, latency=20, bad=[0x1000], base=0x1000, limit=0x2000)
     told, first = errors(unit)
     assert told == {(ErrorCode.WINDOW, command)}
     assert first == unit.asked.cycles[-1] + 2
@@ -289,9 +290,9 @@ def test_of_two_errors_the_first_stays():
     also in the same cycle."""
     codes = []
     for wait in range(20):
-        cases, whose = [(0x1000, 1), (0x2000, 1)], [(2, 0), (0, 1)]
+        cases, owner_tag = [(0x1000, 1), (0x2000, 1)], [(2, 0), (0, 1)]
         window = {"base": 0x1000, "limit": 0x2000}
-        unit = Reader(cases, whose, latency=4, bad=[0x1000], **window)
+        unit = Reader(cases, owner_tag, latency=4, bad=[0x1000], **window)
         unit.asked.pace = lambda unit=unit, wait=wait: unit.cycle == 0 or unit.cycle > wait
         unit.asked.needed = False
         [told], _ = errors(unit)

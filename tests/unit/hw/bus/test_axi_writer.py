@@ -4,7 +4,7 @@
 import pytest
 from amaranth.hdl import Mux
 
-from diastole_hw.bus.axi_writer import ASKED_AHEAD, AxiWriter
+from diastole_hw.bus.axi_writer import REQUESTS_AHEAD, AxiWriter
 from diastole_sim.spec.command_errors import ErrorCode
 from support.axi_memory import AxiMemory
 from support.bench import design
@@ -19,7 +19,7 @@ def requests(cases, commands=None):
     """By command of each; all are of command 0 if ``commands`` is left out. The owner is anything:
     it does not count."""
     return (
-        {"addr": address, "beats": beats, "whose": {"owner": beats % 4, "command": command}}
+        {"addr": address, "beats": beats, "owner_tag": {"owner": beats % 4, "command": command}}
         for (address, beats), command in zip(cases, commands or [0] * len(cases), strict=True)
     )
 
@@ -236,7 +236,7 @@ def test_addresses_are_only_so_far_ahead_of_data():
     unit = Writer([(0x100 * n, 1) for n in range(20)], beats=[])
     unit.asked.needed = False
     unit.run(cycles=100)
-    assert len(unit.memory.writes) == 1 + ASKED_AHEAD
+    assert len(unit.memory.writes) == 1 + REQUESTS_AHEAD
 
 
 def test_the_bus_is_told_what_is_written():

@@ -172,19 +172,19 @@ class Counting:
     """The counters: whose words are known after a while. A background bench."""
 
     def __init__(self, dut, rng):
-        self.dut, self.rng, self.asked = dut, rng, []
+        self.dut, self.rng, self.requested = dut, rng, []
 
     async def answer(self, ctx):
-        dut, known, left = self.dut, 0, 0
+        dut, word_valid, left = self.dut, 0, 0
         while True:
-            _, _, asked, at = await ctx.tick().sample(dut.asked, dut.at)
-            left = self.rng.randrange(6) if known or not asked else left - 1
-            known = ctx.get(dut.asked) and left <= 0
-            ctx.set(dut.known, known)
+            _, _, asked, at = await ctx.tick().sample(dut.requested, dut.at)
+            left = self.rng.randrange(6) if word_valid or not asked else left - 1
+            word_valid = ctx.get(dut.requested) and left <= 0
+            ctx.set(dut.word_valid, word_valid)
             word = self.rng.getrandbits(32)
             ctx.set(dut.word, word)
-            if known:
-                self.asked.append((4 * ctx.get(dut.at), word))
+            if word_valid:
+                self.requested.append((4 * ctx.get(dut.at), word))
             assert not asked or at < 128
 
 
@@ -197,28 +197,28 @@ async def test_counters_are_read(vector, rng):
     for _ in range(5):
         for at in sorted(words):
             got = await value(ctx, dut, at)
-            assert counting.asked == [(at, got)]
-            counting.asked = []
+            assert counting.requested == [(at, got)]
+            counting.requested = []
             assert await write(ctx, dut, at, 0xFFFF_FFFF) == SLVERR
             await value(ctx, dut, COUNT)
             assert await read(ctx, dut, 0x400 + at) == (0, DECERR)
-            assert not counting.asked
+            assert not counting.requested
 
 
 @pytest.mark.parametrize("vector", [False, True], ids=["plain", "vector unit"])
 async def test_every_address_answers_as_it_should(vector, rng):
     dut = registers(vector=vector)
-    known = WORDS | READ_ONLY | {CONTROL, STATUS, FLAGS}
+    word_valid = WORDS | READ_ONLY | {CONTROL, STATUS, FLAGS}
     if vector:
-        known |= {at for at, _ in VECTOR_SETTINGS.values()}
+        word_valid |= {at for at, _ in VECTOR_SETTINGS.values()}
     ctx = await simulation(dut, background=[Counting(dut, rng).answer])
     for address in [*range(0, 0x140, 4), 0x200, 0xFFC]:
         assert await value(ctx, dut, 0) != 0  # so that what is left of a read would be seen
         data, response = await read(ctx, dut, address)
-        assert response == (OKAY if address in known else DECERR), f"read {address:#x}"
-        assert address in known or data == 0
+        assert response == (OKAY if address in word_valid else DECERR), f"read {address:#x}"
+        assert address in word_valid or data == 0
         response = await write(ctx, dut, address, 0xFFFFFFFF, strobes=0)
-        wanted = SLVERR if address in READ_ONLY else OKAY if address in known else DECERR
+        wanted = SLVERR if address in READ_ONLY else OKAY if address in word_valid else DECERR
         assert response == wanted, f"write {address:#x}"
 
 

@@ -52,10 +52,10 @@ def test_a_request_comes_when_its_beats_are_there(sizes, p_ask, p_give, p_ready,
     given = drawn(rng, 14, sizes)
     unit, commands = bench_of(given, rng, p_ask, p_give, slow)
     dut = unit.dut
-    whose = ({"owner": 0, "command": command} for *_, command in given)
+    owner_tag = ({"owner": 0, "command": command} for *_, command in given)
     requests = [
-        {"addr": address, "beats": len(words), "whose": each}
-        for (address, words, _), each in zip(given, whose, strict=True)
+        {"addr": address, "beats": len(words), "owner_tag": each}
+        for (address, words, _), each in zip(given, owner_tag, strict=True)
     ]
     taken = unit.take(dut.requests, requests, p_ready)
     words = [(number, word) for number, (_, words, _) in enumerate(given) for word in words]

@@ -5,7 +5,7 @@ from collections import deque
 
 import pytest
 
-from diastole_hw.bus.limit import MOST_BEATS, ReadLimit
+from diastole_hw.bus.limit import MAX_BEATS, ReadLimit
 from support.bench import design, simulation
 from support.sweep import alternating
 
@@ -48,13 +48,13 @@ async def test_every_cycle_against_a_count(sizes, p_ready, rng):
             service.requests.valid, service.requests.payload, source.requests.ready,
             source.beats.valid, source.beats.payload, service.beats.ready,
         )  # fmt: skip
-        through = offered or not limited or left <= MOST_BEATS
+        through = offered or not limited or left <= MAX_BEATS
         if request is not None:
             assert asks == through, f"{left} beats to come, {limited=}"
             assert taken == (through and ready)
             assert not asks or (payload.addr, payload.beats) == (*request.values(),)
             seen["held back"] += not through
-            seen["stays"] += offered and limited and left > MOST_BEATS
+            seen["stays"] += offered and limited and left > MAX_BEATS
         else:
             assert not asks
         assert (given, got, room) == (beat, data, takes)
@@ -70,7 +70,7 @@ async def test_every_cycle_against_a_count(sizes, p_ready, rng):
     assert seen["stays"] or max(sizes) == 1 or p_ready == 1.0
 
 
-@pytest.mark.parametrize("first", [*range(MOST_BEATS - 2, MOST_BEATS + 3), 64, 96])
+@pytest.mark.parametrize("first", [*range(MAX_BEATS - 2, MAX_BEATS + 3), 64, 96])
 async def test_as_many_beats_as_it_says(first):
     """The next request passes with so many to come, and from the cycle after a beat too many."""
     dut = design(ReadLimit, data_width=WIDTH)
@@ -85,8 +85,8 @@ async def test_as_many_beats_as_it_says(first):
     assert ready
     for left in range(first, 0, -1):
         ctx.set(service.beats.valid, 1)
-        ctx.set(source.requests.valid, left > MOST_BEATS)
-        assert ctx.get(source.requests.ready) == (left <= MOST_BEATS), f"{left} to come"
+        ctx.set(source.requests.valid, left > MAX_BEATS)
+        assert ctx.get(source.requests.ready) == (left <= MAX_BEATS), f"{left} to come"
         await ctx.tick()
 
 

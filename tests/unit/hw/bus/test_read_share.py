@@ -53,16 +53,16 @@ def test_each_unit_gets_its_beats(units, p_stall, p_ask, rng):
                 command = asked[number][len(port.items)][2] if offers else rng.randrange(2)
                 ctx.set(dut.commands[number], command)
             for request in requests.items[answered:]:
-                owner = 1 << request["whose"]["owner"]
+                owner = 1 << request["owner_tag"]["owner"]
                 words = (word(request["addr"], n) for n in range(request["beats"]))
                 beats.add({"data": each, "units": owner} for each in words)
                 answered += 1
             await ctx.tick()
 
     unit.run(play)
-    taken = [(r["addr"], r["beats"], r["whose"]["command"]) for r in requests.items]
+    taken = [(r["addr"], r["beats"], r["owner_tag"]["command"]) for r in requests.items]
     for number in range(units):
-        owners = (request["whose"]["owner"] for request in requests.items)
+        owners = (request["owner_tag"]["owner"] for request in requests.items)
         mine = [each for each, owner in zip(taken, owners, strict=True) if owner == number]
         assert mine == asked[number], f"unit {number}"
 
@@ -83,7 +83,11 @@ async def test_of_those_that_ask_the_first_goes(units):
             watched = [reader.requests.ready for reader in dut.units_read]
             out = dut.requests
             _, _, *ready, valid, payload = await ctx.tick().sample(*watched, out.valid, out.payload)
-            assert (valid, payload.addr, payload.whose.owner) == (1, 4 * asking[0] + 64, asking[0])
+            assert (valid, payload.addr, payload.owner_tag.owner) == (
+                1,
+                4 * asking[0] + 64,
+                asking[0],
+            )
             assert [unit for unit in asking if ready[unit]] == [asking[0]]
             ctx.set(dut.units_read[asking.pop(0)].requests.valid, 0)
         assert not ctx.get(dut.requests.valid)
@@ -104,14 +108,14 @@ async def test_an_offer_stays_although_others_come(units):
             ctx.set(dut.units_read[unit].requests.valid, 1)
         for _ in range(3):
             _, _, valid, payload = await ctx.tick().sample(dut.requests.valid, dut.requests.payload)
-            found = payload.addr, payload.whose.owner, payload.whose.command
+            found = payload.addr, payload.owner_tag.owner, payload.owner_tag.command
             assert (valid, found) == (1, (4 * first + 64, first, 1))
         ctx.set(dut.requests.ready, 1)
         for unit in [first] + [unit for unit in range(units) if unit != first]:
             _, _, payload, taken = await ctx.tick().sample(
                 dut.requests.payload, dut.units_read[unit].requests.ready
             )
-            assert (payload.whose.owner, taken) == (unit, 1)
+            assert (payload.owner_tag.owner, taken) == (unit, 1)
             ctx.set(dut.units_read[unit].requests.valid, 0)
         ctx.set(dut.requests.ready, 0)
 

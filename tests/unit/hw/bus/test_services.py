@@ -9,8 +9,8 @@ from diastole_hw.bus.services import (
     WriteSignature,
     owned_beat_layout,
     owned_request_layout,
+    owner_tag_layout,
     request_layout,
-    whose_layout,
     write_beat_layout,
 )
 
@@ -21,8 +21,8 @@ def fields(layout):
 
 def test_an_owned_request_is_a_request_and_whose_it_is():
     assert fields(request_layout()) == {"addr": (0, 40), "beats": (40, 16)}
-    assert fields(owned_request_layout()) == fields(request_layout()) | {"whose": (56, 3)}
-    assert fields(whose_layout()) == {"owner": (0, 2), "command": (2, 1)}
+    assert fields(owned_request_layout()) == fields(request_layout()) | {"owner_tag": (56, 3)}
+    assert fields(owner_tag_layout()) == {"owner": (0, 2), "command": (2, 1)}
     assert FETCH == 0
 
 

@@ -23,12 +23,12 @@ def test_bursts_are_the_beats_once_and_in_order(data_width, p_ready, rng):
     cases += [(rng.randrange(2**20), rng.randrange(1, 300)) for _ in range(30)]
     requests, bursts = [], []
     for beat, left in cases:
-        whose = {"owner": rng.randrange(4), "command": rng.randrange(2)}
-        requests.append({"addr": beat * size, "beats": left, "whose": whose})
+        owner_tag = {"owner": rng.randrange(4), "command": rng.randrange(2)}
+        requests.append({"addr": beat * size, "beats": left, "owner_tag": owner_tag})
         while left:
             count = min(left, 64 - beat % 64)
             burst = {"addr": beat * size, "len": count - 1, "last": count == left}
-            bursts.append(burst | {"whose": whose})
+            bursts.append(burst | {"owner_tag": owner_tag})
             beat, left = beat + count, left - count
     unit, _ = bench_of(requests, data_width, rng)
     unit.take(unit.dut.o, bursts, p_ready)
@@ -67,7 +67,7 @@ async def test_the_window_is_exact(base, limit, addr, beats, inside):
     await unit.settled(ctx)
     assert (ctx.get(dut.o.valid), ctx.get(dut.outside)) == (inside, not inside)
     await unit.pulse(ctx, "clear")
-    assert (ctx.get(dut.o.valid), ctx.get(dut.outside), ctx.get(dut.held)) == (0, 0, 0)
+    assert (ctx.get(dut.o.valid), ctx.get(dut.outside), ctx.get(dut.busy)) == (0, 0, 0)
 
 
 def test_a_request_that_leaves_the_window_gives_what_is_inside_first():
@@ -85,18 +85,18 @@ def test_a_request_that_leaves_the_window_gives_what_is_inside_first():
 @pytest.mark.parametrize("command", [0, 1])
 def test_whose_a_request_is_that_is_outside(owner, command):
     """Also of one that waits behind it."""
-    whose = {"owner": owner, "command": command}
+    owner_tag = {"owner": owner, "command": command}
     other = {"owner": owner ^ 3, "command": 1 - command}
     requests = [
-        {"addr": 0x2000, "beats": 1, "whose": whose},
-        {"addr": 0, "beats": 1, "whose": other},
+        {"addr": 0x2000, "beats": 1, "owner_tag": owner_tag},
+        {"addr": 0, "beats": 1, "owner_tag": other},
     ]
     unit, given = bench_of(requests, limit=0x1000)
     given.needed = False
-    outside, told = unit.record(unit.dut.outside), unit.record(unit.dut.o.p.whose)
+    outside, told = unit.record(unit.dut.outside), unit.record(unit.dut.o.p.owner_tag)
     unit.run()
     assert outside.cycles == [*range(1, len(outside.values))]
-    assert all(each == whose for each in told.values[1:])
+    assert all(each == owner_tag for each in told.values[1:])
 
 
 async def test_stop_gives_and_takes_nothing():
@@ -104,7 +104,7 @@ async def test_stop_gives_and_takes_nothing():
     unit, given = bench_of([{"addr": 0, "beats": 1}] * 2, limit=0x1000, stop=1)
     given.needed = False
     unit.collect(unit.dut.o).stable = False
-    valid, held = unit.record(unit.dut.o.valid), unit.record(unit.dut.held)
+    valid, held = unit.record(unit.dut.o.valid), unit.record(unit.dut.busy)
     ctx = await unit.simulation()
     await ctx.tick()
     unit.set(ctx, stop=0)

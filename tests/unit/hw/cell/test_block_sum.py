@@ -17,12 +17,12 @@ def bfp(bits):
     return Element(significand_bits=bits)
 
 
-def make(block, vector, held, window=None, cut=None, exact=False):
-    bits = vector.significand_bits + held.significand_bits if window is None else window
+def make(block, vector, stationary, window=None, cut=None, exact=False):
+    bits = vector.significand_bits + stationary.significand_bits if window is None else window
     return BlockSum(
         block=block,
         vector_element=vector,
-        held_element=held,
+        stationary_element=stationary,
         window=window,
         exact=exact,
         sum_bits=bits + block.bit_length(),
@@ -37,12 +37,12 @@ def elements(kind):
 
 def check(dut, cases):
     """Every case, a sum per cycle; the sum comes a cycle later if there are registers."""
-    kinds = dut.vector_element, dut.held_element
+    kinds = dut.vector_element, dut.stationary_element
     pipelined = []
-    for vector, held in cases:
+    for vector, stationary in cases:
         given = {"vector": [encoded(kinds[0], each) for each in vector]}
-        given["held"] = [encoded(kinds[1], each) for each in held]
-        pairs = zip(vector, held, strict=True)
+        given["stationary"] = [encoded(kinds[1], each) for each in stationary]
+        pairs = zip(vector, stationary, strict=True)
         want = sum(windowed(kinds[0], v, kinds[1], h, dut.window) for v, h in pairs)
         pipelined.append((given, {"block_sum": want}))
     check_pipeline(dut, pipelined, int(dut.cut is not None))
@@ -50,9 +50,9 @@ def check(dut, cases):
 
 @pytest.mark.parametrize("vector_bits, held_bits", [(1, 1), (2, 2), (4, 4), (3, 5)])
 def test_one_product_exhaustively(vector_bits, held_bits):
-    vector, held = bfp(vector_bits), bfp(held_bits)
-    pairs = product(elements(vector), elements(held))
-    check(make(1, vector, held), [([v], [h]) for v, h in pairs])
+    vector, stationary = bfp(vector_bits), bfp(held_bits)
+    pairs = product(elements(vector), elements(stationary))
+    check(make(1, vector, stationary), [([v], [h]) for v, h in pairs])
 
 
 def test_two_products_exhaustively():
@@ -72,12 +72,12 @@ def test_two_rounded_products_exhaustively():
 @pytest.mark.parametrize("cut", [None, 0, 1])
 @pytest.mark.parametrize("block", [1, 2, 4, 8, 32])
 @pytest.mark.parametrize(
-    "vector, held, window",
+    "vector, stationary, window",
     [(bfp(4), bfp(4), None), (bfp(2), bfp(8), None), (ANY, ANY, 16), (BFP8, ANY, 12)],
     ids=["4 by 4", "2 by 8", "minifloats", "bfp8 and minifloats"],
 )
 @pytest.mark.sampled(4)
-def test_signed_operands_and_extremes(block, vector, held, window, cut, rng):
+def test_signed_operands_and_extremes(block, vector, stationary, window, cut, rng):
     def one(kind, full):
         top = (1 << kind.significand_bits) - 1
         d = 0 if full else min(rng.randint(0, 9), kind.depth)
@@ -86,13 +86,13 @@ def test_signed_operands_and_extremes(block, vector, held, window, cut, rng):
     def uniform(kind, sign):
         return [(sign, (1 << kind.significand_bits) - 1, 0)] * block
 
-    cases = [(uniform(vector, sv), uniform(held, sh)) for sv in (0, 1) for sh in (0, 1)]
+    cases = [(uniform(vector, sv), uniform(stationary, sh)) for sv in (0, 1) for sh in (0, 1)]
     for k in range(60):
         full = k % 3 == 0, k % 2 == 0
         cases.append(
             tuple(
                 [one(kind, each) for _ in range(block)]
-                for kind, each in zip((vector, held), full, strict=True)
+                for kind, each in zip((vector, stationary), full, strict=True)
             )
         )
-    check(make(block, vector, held, window, min(cut, block - 1) if cut else cut), cases)
+    check(make(block, vector, stationary, window, min(cut, block - 1) if cut else cut), cases)

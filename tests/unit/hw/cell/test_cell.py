@@ -34,7 +34,7 @@ def check_hops(ctx, dut, slot, offer):
     """What leaves one cycle after it came: control, the slot's vector, words for other cells."""
     control = ctx.get(dut.control_east)
     assert control.swap == offer.swap
-    if dut.shape.in_place:
+    if dut.shape.has_both_directions:
         assert control == control_const(dut.shape, int(slot.north), offer.swap)
     leaving = dut.east if slot.north else dut.north
     assert same(ctx, leaving, slot.vector.const(dut.shape)), f"vector, north={slot.north}"
@@ -83,7 +83,7 @@ def check(shape, cycles, rng):
             drive(ctx, dut, slot, offer)
             if cycle:
                 check_hops(ctx, dut, *history[-1][:2])
-            history.append((slot, offer, slot.times(offer.held, shape)))
+            history.append((slot, offer, slot.times(offer.stationary, shape)))
             leaving.append(ctx.get(dut.psum))
             number = cycle - 1 - shape.stages - late
             slot, _, these = history[max(number, 0)]

@@ -5,17 +5,19 @@ from dataclasses import replace
 import pytest
 
 from diastole_hw.cell.cell_shape import PIPELINES, CellShape, Element
-from diastole_hw.cell.layouts import held_layout, sum_layout, vector_layout
+from diastole_hw.cell.layouts import stationary_layout, sum_layout, vector_layout
 from diastole_sim.spec.formats import parse_format
 from support.cells import BFP3, BFP4, BFP5, E4M3, E5M2
 
-SQUARE = CellShape(rows=3, block=4, south=BFP3, west=BFP5, held=BFP4, sum_bits=12, fraction=18)
+SQUARE = CellShape(
+    rows=3, block=4, south=BFP3, west=BFP5, stationary=BFP4, sum_bits=12, fraction=18
+)
 EVERYTHING = CellShape(
     rows=2,
     block=8,
     south=BFP3,
     west=E5M2,
-    held=E4M3,
+    stationary=E4M3,
     window=16,
     exact=False,
     sum_bits=28,
@@ -33,7 +35,7 @@ def sizes(layout):
 
 def test_layouts_of_block_floating_point():
     assert sizes(vector_layout(SQUARE, BFP3)) == {"elements": 16, "deficit": 5, "nonzero": 1}
-    assert sizes(held_layout(SQUARE)) == {
+    assert sizes(stationary_layout(SQUARE)) == {
         "row": 2,
         "index": 2,
         "elements": 20,
@@ -49,8 +51,8 @@ def test_layouts_with_everything():
     marks = {"significand": 4, "extent": 6}
     vector = {"elements": 8 * 9, "deficit": 6, "nonzero": 1} | marks | {"poison": 1}
     assert sizes(vector_layout(EVERYTHING, E4M3)) == vector
-    held = sizes(held_layout(EVERYTHING))
-    assert {name: held[name] for name in ("significand", "extent", "poison")} == marks | {
+    stationary = sizes(stationary_layout(EVERYTHING))
+    assert {name: stationary[name] for name in ("significand", "extent", "poison")} == marks | {
         "poison": 8
     }
     assert sizes(sum_layout(8, 50, poison=True)) == {"sums": 400, "inexact": 1, "poison": 8}
@@ -73,7 +75,8 @@ def test_pipelines_of_a_shape():
     assert [each.tree_cut for each in of(SQUARE)] == [None, 0, 1]
     assert [each.tree_cut for each in of(EVERYTHING)] == [None, 0, 0]
     assert [each.tree_cut for each in of(replace(SQUARE, block=1))] == [None, 0, 0]
-    assert [(each.arrival, each.work) for each in of(SQUARE)] == [(0, 1), (0, 2), (1, 3)]
+    cycles = [(each.input_cycles, each.multiply_add_cycles) for each in of(SQUARE)]
+    assert cycles == [(0, 1), (0, 2), (1, 3)]
     assert [each.stages for each in of(SQUARE)] == [1, 2, 4]
     assert [each.latency for each in of(SQUARE)] == [2, 3, 6]
     assert [each.latency for each in of(EVERYTHING)] == [2, 3, 7]
@@ -82,14 +85,14 @@ def test_pipelines_of_a_shape():
 
 
 @pytest.mark.parametrize(
-    "stream, held, block, counts",
+    "stream, stationary, block, counts",
     [(3, 3, 8, (3, 4)), (4, 4, 8, (2, 3)), (2, 3, 2, (2, 2)), (8, 8, 8, (1, 2)), (8, 2, 8, (2, 3))],
 )
-def test_products_of_a_dsp_block(stream, held, block, counts):
+def test_products_of_a_dsp_block(stream, stationary, block, counts):
     """As many as fit 18 bits, or 24; no more than there are lanes."""
     streamed = Element(significand_bits=stream)
     shape = replace(SQUARE, south=streamed, west=streamed, block=block)
-    shape = replace(shape, held=Element(significand_bits=held))
+    shape = replace(shape, stationary=Element(significand_bits=stationary))
     assert shape.products_per_dsp == 0
     for name, count in zip(("dsp", "dsp25"), counts, strict=True):
         assert replace(shape, multiplier=name).products_per_dsp == count
@@ -106,4 +109,4 @@ def test_products_of_a_dsp_block(stream, held, block, counts):
     ],
 )
 def test_element_that_holds_formats(names, element):
-    assert Element.holding(*map(parse_format, names)) == element
+    assert Element.for_formats(*map(parse_format, names)) == element

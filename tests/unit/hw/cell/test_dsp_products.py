@@ -25,27 +25,27 @@ def bfp(bits):
     return Element(significand_bits=bits)
 
 
-def make(vector, held, count):
-    return DspProducts(vector_element=vector, held_element=held, count=count)
+def make(vector, stationary, count):
+    return DspProducts(vector_element=vector, stationary_element=stationary, count=count)
 
 
 def check(dut, cases):
     """Every case: an element of the vector, and the held ones; (sign, sig, d) each."""
-    vector, kind = dut.vector_element, dut.held_element
-    members = {"vector": In(vector.bits), "held": In(kind.bits).array(len(dut.held))}
+    vector, kind = dut.vector_element, dut.stationary_element
+    members = {"vector": In(vector.bits), "stationary": In(kind.bits).array(len(dut.stationary))}
 
     def build(m, unit):
         m.submodules.dut = dut
         m.d.comb += [dut.vector.eq(unit.vector), unit.products.eq(dut.products)]
-        for packed, element in zip(dut.held, unit.held, strict=True):
+        for packed, element in zip(dut.stationary, unit.stationary, strict=True):
             m.d.comb += packed.eq(pack(kind, element))
 
     pipelined = (
         (
-            {"vector": encoded(vector, v), "held": [encoded(kind, h) for h in held]},
-            {"products": [v[1] * h[1] for h in held]},
+            {"vector": encoded(vector, v), "stationary": [encoded(kind, h) for h in stationary]},
+            {"products": [v[1] * h[1] for h in stationary]},
         )
-        for v, held in cases
+        for v, stationary in cases
     )
     members["products"] = Out(dut.products.shape())
     check_pipeline(Built(members, build), pipelined, 0)
@@ -61,7 +61,7 @@ def elements(kind):
 
 
 @pytest.mark.parametrize(
-    "vector, held, count",
+    "vector, stationary, count",
     [
         (bfp(1), bfp(1), 1),
         (bfp(2), bfp(2), 4),
@@ -75,9 +75,9 @@ def elements(kind):
     ids=lambda each: f"{each.significand_bits}" if isinstance(each, Element) else f"x{each}",
 )
 @pytest.mark.sampled(3)
-def test_every_product(vector, held, count):
-    cases = product(elements(vector), product(elements(held), repeat=count))
-    check(make(vector, held, count), cases)
+def test_every_product(vector, stationary, count):
+    cases = product(elements(vector), product(elements(stationary), repeat=count))
+    check(make(vector, stationary, count), cases)
 
 
 @pytest.mark.parametrize("count", [2, 3, 32])
@@ -112,7 +112,7 @@ def test_one_dsp_block_and_nothing_else(target, device):
 
 
 def test_flows_find_a_multiplication_only_where_it_is_meant():
-    options = {"vector_element": bfp(3), "held_element": bfp(8)}
+    options = {"vector_element": bfp(3), "stationary_element": bfp(8)}
     multiplier = Multiplier(**options, window=None, exact=True)
     found = [
         re.search(r"\w \* \w|\} \* |\] \* ", text_of(dut))

@@ -22,20 +22,23 @@ E3M2 = Element(significand_bits=3, depth=6, derived=True)
 BF16 = Element(significand_bits=8, depth=253, derived=True)
 
 
-def packed_multiplier(vector, held, window, exact, dsp):
+def packed_multiplier(vector, stationary, window, exact, dsp):
     """A multiplier of an element that is kept packed, as in a cell, and its DSP block."""
-    kinds = {"vector_element": vector, "held_element": held}
+    kinds = {"vector_element": vector, "stationary_element": stationary}
     dut = Multiplier(**kinds, window=window, exact=exact, dsp=dsp)
-    ports = {"vector": In(vector.bits), "held": In(held.bits), "negative": Out(1)}
+    ports = {"vector": In(vector.bits), "stationary": In(stationary.bits), "negative": Out(1)}
 
     def build(m, unit):
         m.submodules.dut = dut
-        m.d.comb += [dut.vector.eq(unit.vector), dut.held.eq(pack(held, unit.held))]
+        m.d.comb += [
+            dut.vector.eq(unit.vector),
+            dut.stationary.eq(pack(stationary, unit.stationary)),
+        ]
         if dut.dsp:
             m.submodules.block = block = DspProducts(**kinds, count=1)
-            m.d.comb += [block.vector.eq(unit.vector), block.held[0].eq(dut.held)]
+            m.d.comb += [block.vector.eq(unit.vector), block.stationary[0].eq(dut.stationary)]
             m.d.comb += dut.product.eq(block.products[0])
-        m.d.comb += [unit.product.eq(dut.magnitude + dut.up), unit.negative.eq(dut.negative)]
+        m.d.comb += [unit.product.eq(dut.magnitude + dut.round_up), unit.negative.eq(dut.negative)]
 
     return Built(ports | {"product": Out(len(dut.magnitude) + 1)}, build)
 
@@ -52,34 +55,34 @@ def elements(kind):
     return [(sign, *magnitude) for sign in (0, 1) for magnitude in magnitudes]
 
 
-def check(vector, held, window, pairs, exact=False, dsp=False):
+def check(vector, stationary, window, pairs, exact=False, dsp=False):
     """Magnitude, rounding and sign of every pair."""
     cases = (
         (
-            {"vector": encoded(vector, v), "held": encoded(held, h)},
-            {"product": abs(windowed(vector, v, held, h, window)), "negative": v[0] ^ h[0]},
+            {"vector": encoded(vector, v), "stationary": encoded(stationary, h)},
+            {"product": abs(windowed(vector, v, stationary, h, window)), "negative": v[0] ^ h[0]},
         )
         for v, h in pairs
     )
-    check_pipeline(packed_multiplier(vector, held, window, exact, dsp), cases, 0)
+    check_pipeline(packed_multiplier(vector, stationary, window, exact, dsp), cases, 0)
 
 
-def every_pair(vector, held):
-    return ((v, h) for v in elements(vector) for h in elements(held))
+def every_pair(vector, stationary):
+    return ((v, h) for v in elements(vector) for h in elements(stationary))
 
 
 @pytest.mark.parametrize(
-    "vector, held, window",
+    "vector, stationary, window",
     [(E2M1, E2M1, 8), (E2M3, E2M3, 12), (E3M2, E3M2, 18), (BFP3, BFP8, None), (BFP3, E2M3, 9)],
     ids=["E2M1", "E2M3", "E3M2", "bfp", "bfp and E2M3"],
 )
-def test_every_exact_product(vector, held, window):
-    check(vector, held, window, every_pair(vector, held), exact=True)
+def test_every_exact_product(vector, stationary, window):
+    check(vector, stationary, window, every_pair(vector, stationary), exact=True)
 
 
-@pytest.mark.parametrize("vector, held, window", [(BFP3, BFP8, None), (E3M2, E2M3, 12)])
-def test_every_product_in_dsp(vector, held, window):
-    check(vector, held, window, every_pair(vector, held), dsp=True)
+@pytest.mark.parametrize("vector, stationary, window", [(BFP3, BFP8, None), (E3M2, E2M3, 12)])
+def test_every_product_in_dsp(vector, stationary, window):
+    check(vector, stationary, window, every_pair(vector, stationary), dsp=True)
 
 
 @pytest.mark.parametrize("window", [4, 5, 8, 12, 17])
@@ -89,10 +92,12 @@ def test_every_rounded_product_of_six_bits(window):
     check(E2M1, E3M2, max(window, 5), every_pair(E2M1, E3M2))
 
 
-@pytest.mark.parametrize("vector, held, window", [(E4M3, E4M3, 16), (E5M2, E5M2, 24)], ids=str)
+@pytest.mark.parametrize(
+    "vector, stationary, window", [(E4M3, E4M3, 16), (E5M2, E5M2, 24)], ids=str
+)
 @pytest.mark.parametrize("one_in", [7, sweep(1)])
-def test_every_rounded_product_of_eight_bits(one_in, vector, held, window):
-    check(vector, held, window, islice(every_pair(vector, held), 0, None, one_in))
+def test_every_rounded_product_of_eight_bits(one_in, vector, stationary, window):
+    check(vector, stationary, window, islice(every_pair(vector, stationary), 0, None, one_in))
 
 
 @pytest.mark.parametrize("window", [16, 20, 36])

@@ -30,7 +30,7 @@ def packed_and_back(element):
         m.d.comb += packed.eq(pack(element, value))
         return packed, *unpack(element, packed)
 
-    return Function({"value": element.bits}, sizes | {"fall": max(element.depth_bits, 1)}, both)
+    return Function({"value": element.bits}, sizes | {"drop": max(element.depth_bits, 1)}, both)
 
 
 def elements(kind):
@@ -50,7 +50,7 @@ def test_every_element_comes_back(kind, bits):
     cases, signs = [], []
     for sign, sig, d in islice(elements(kind), 0, None, 1 if bits < 16 else 13):
         given = {"value": encoded(kind, (sign, sig, d))}
-        cases.append((given, {"sig": sig, "fall": d if sig else None, "packed": None}))
+        cases.append((given, {"sig": sig, "drop": d if sig else None, "packed": None}))
         signs.append(sign)
     packed = [found["packed"] for found in check_pipeline(dut, cases, 0)]
     assert [kept >> (bits - 1) for kept in packed] == signs

@@ -52,7 +52,7 @@ class Slots:
 def field_of(plan, cls, magnitude):
     """The field ``scale`` that a slot's magnitude gives, or None, no slot, of the scale 1; 0 where
     the class has none."""
-    chosen = plan.chosen(cls)
+    chosen = plan.tensor_class(cls)
     if not chosen.has_tensor_scale:
         return 0
     if magnitude is None:
@@ -120,7 +120,7 @@ async def test_conversions(plan, images, rng):
 
     unit = Unit(dut, rng, pace=0.5)
     unit.hold(step=9)
-    unit.give(dut.asked, commands)
+    unit.give(dut.requested, commands)
     unit.give(dut.image, chains if images else [])
     unit.serve(converter, dut.converter.command)
     unit.background.append(slots.play)
@@ -131,12 +131,12 @@ async def test_conversions(plan, images, rng):
     waiting = {0: list(commands), 1: list(chains) if images else []}
     kept = {3: [0, 0, 0x42C80000]}  # largest, step, that of the step before
     for each in told:
-        asked = waiting[each["fed"]].pop(0)
+        asked = waiting[each["streamed"]].pop(0)
         for name in ("cls", "rows", "cols", "tag"):
             assert each[name] == asked[name]
         slot = asked["slot"] - 1
-        two = plan.chosen(asked["cls"]).two_copies
-        if each["fed"]:
+        two = plan.tensor_class(asked["cls"]).two_copies
+        if each["streamed"]:
             assert each["destination"] == asked["address"]
             assert each["destination_t"] == (asked["address"] + 64 if two else 0)
             assert each["step"] == 9
@@ -151,7 +151,7 @@ async def test_conversions(plan, images, rng):
                 largest, before = 0, largest
             assert each["scale"] == field_of(plan, asked["cls"], before)
             kept[slot] = [max(largest, each["left"]), each["step"], before]
-        elif each["fed"]:
+        elif each["streamed"]:
             assert each["scale"] == field_of(plan, asked["cls"], None)
         else:
             assert each["scale"] == asked["scale"]
@@ -228,7 +228,7 @@ async def test_widths_of_slots(rng):
         if images[number]:
             await put(ctx, dut.image, [job])
         else:
-            await put(ctx, dut.asked, [job | {"planes": chosen[number]}])
+            await put(ctx, dut.requested, [job | {"planes": chosen[number]}])
         given = await get(ctx, dut.converter.command)
         slot = job["slot"] - 1
         planes = chosen[number]

@@ -101,13 +101,13 @@ def check(dut, offsets, rng, *, word_bits, cycles, p_clear=0.0, p_most=0.0):
                 ctx.set(dut.at, offsets[asked[0]] // 4 + asked[1])
             events = random_events(rng, rng.random() < p_most)
             clear = rng.random() < p_clear
-            ctx.set(dut.asked, asked is not None)
+            ctx.set(dut.requested, asked is not None)
             ctx.set(dut.events, events)
             ctx.set(dut.clear, clear)
-            _, _, known, word = await ctx.tick().sample(dut.known, dut.word)
+            _, _, word_valid, word = await ctx.tick().sample(dut.word_valid, dut.word)
             model.add(events)
-            assert not known or asked
-            if known:
+            assert not word_valid or asked
+            if word_valid:
                 assert word == model.word(*asked, word_bits), asked
                 seen.add((*asked, word))
                 asked = None

@@ -5,7 +5,7 @@ import dataclasses
 
 import pytest
 
-from diastole_hw.command.decoder import Decoder, told_apart
+from diastole_hw.command.decoder import Decoder, bit_groups
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_check import decode
 from diastole_sim.spec.command_errors import ErrorCode, MalformedCommandError
@@ -56,7 +56,7 @@ def as_kept(bits, groups):
 
 
 def run_decoder(cases, limits):
-    dut, groups = design(Decoder, limits), told_apart(limits)
+    dut, groups = design(Decoder, limits), bit_groups(limits)
     assert sorted(at for group in groups for at in group) == list(range(512))
     results = []
 

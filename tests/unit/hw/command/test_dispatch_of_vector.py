@@ -23,7 +23,7 @@ class Engines:
     """Both engines as the test has them; what they were told."""
 
     def __init__(self, dut):
-        self.dut, self.asked, self.multiplied = dut, [], []
+        self.dut, self.requested, self.multiplied = dut, [], []
 
     async def watch(self, ctx):
         vector, product = self.dut.vector, self.dut.product
@@ -35,7 +35,7 @@ class Engines:
             *signals
         ):
             if valid and ready:
-                self.asked.append(asked)
+                self.requested.append(asked)
             if start:
                 self.multiplied.append((Mode(mode), operands, number))
 
@@ -90,7 +90,7 @@ async def test_transfers(opcode):
     ctx, dut, engines = await machine()
     assert await begin(ctx, dut, {"opcode": opcode.value} | fields)
     assert not await ends(ctx, dut)
-    (asked,) = engines.asked
+    (asked,) = engines.requested
     assert (asked.transfer, asked.store) == (1, opcode == Opcode.STORE)
     assert asked.address == fields["address_x"]
     for name in ("which", "first", "count", "advance"):
@@ -145,11 +145,11 @@ async def test_a_chain_over_memory(columns):
     command = {"opcode": Opcode.CHAIN.value, "m": 13, "n": 9, "columns": columns} | NAMES
     assert await begin(ctx, dut, command)
     assert not await ends(ctx, dut)
-    chain = engines.asked[0].chain
+    chain = engines.requested[0].chain
     wanted = {"first": 3, "length": 7, "streams": 16, "rows": 13, "cols": 9}
     wanted |= {"by_columns": columns, "of_product": 0}
     assert {name: chain[name] for name in wanted} == wanted
-    assert not engines.asked[0].skipped
+    assert not engines.requested[0].skipped
     await pulse(ctx, dut.vector.done)
     assert await ends(ctx, dut)
 
@@ -164,7 +164,7 @@ async def test_a_product_with_a_chain_is_done_when_both_are(opcode, first):
     await ctx.tick()
     ((told, operands, number),) = engines.multiplied
     assert (told, operands.chain, operands.w, number) == (mode, 1, 0x100, 0)
-    (asked,) = engines.asked
+    (asked,) = engines.requested
     assert asked.chain.of_product
     assert (asked.chain.rows, asked.chain.cols) == tuple(SIZES[axis] for axis in axes)
     parts = [dut.product.done, dut.vector.done]
@@ -182,14 +182,14 @@ async def test_a_product_begins_while_the_chain_before_its_own_runs():
     ctx.set(dut.vector.command.ready, 0)  # it is at the first chain
     assert await begin(ctx, dut, command | {"ahead": 1}, 1)
     assert len(engines.multiplied) == 2
-    assert len(engines.asked) == 1
+    assert len(engines.requested) == 1
     await pulse(ctx, dut.product.done)
     await pulse(ctx, dut.vector.done)
     assert await ends(ctx, dut)
     ctx.set(dut.vector.command.ready, 1)
     await ctx.tick()
     await ctx.tick()
-    assert len(engines.asked) == 2
+    assert len(engines.requested) == 2
     assert ctx.get(dut.vector_number) == 1
     ctx.set(dut.product.done_command, 1)
     await pulse(ctx, dut.product.done)
@@ -203,12 +203,12 @@ async def test_a_chain_is_done_when_its_image_is():
     ctx, dut, engines = await machine()
     command = {"opcode": Opcode.CHAIN.value, "m": 13, "n": 9} | NAMES
     assert await begin(ctx, dut, command)
-    await pulse(ctx, dut.image_asked)
+    await pulse(ctx, dut.image_requested)
     await pulse(ctx, dut.vector.done)
     assert not await ends(ctx, dut)
     assert not await begin(ctx, dut, command, 1)
     assert await begin(ctx, dut, command | {"ahead": 1}, 1)
-    assert len(engines.asked) == 2
+    assert len(engines.requested) == 2
     await pulse(ctx, dut.vector.done)
     assert not await ends(ctx, dut)
     await pulse(ctx, dut.image_done)
@@ -236,7 +236,7 @@ async def test_neither_begins_without_the_other():
     command = {"opcode": Opcode.DW_CHAIN.value} | SIZES | NAMES
     ctx.set(dut.product.ready, 0)
     assert not await begin(ctx, dut, command)
-    assert not engines.asked
+    assert not engines.requested
     ctx.set(dut.product.ready, 1)
     assert await begin(ctx, dut, command)
 
@@ -250,7 +250,7 @@ async def test_no_product_begins_whose_chain_has_no_place():
     assert len(engines.multiplied) == 1
     ctx.set(dut.vector.command.ready, 1)
     assert await begin(ctx, dut, command | {"ahead": 1}, 1)
-    assert len(engines.multiplied) == len(engines.asked) == 2
+    assert len(engines.multiplied) == len(engines.requested) == 2
 
 
 @pytest.mark.parametrize("step, register", [(0, 7), (5, 0), (2**32 - 1, 3)])
@@ -288,7 +288,7 @@ async def test_what_is_skipped_in_a_step_that_overflowed(cause):
     assert await begin(ctx, dut, first | {"opcode": Opcode.DW_CHAIN.value, "skip": 1}, 1)
     await ctx.tick()
     assert len(engines.multiplied) == 2 - overflowed
-    assert engines.asked[-1].skipped == overflowed
+    assert engines.requested[-1].skipped == overflowed
     ctx.set(dut.product.done_command, 1)
     if not overflowed:
         await pulse(ctx, dut.product.done)

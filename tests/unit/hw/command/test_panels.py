@@ -13,7 +13,7 @@ from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.limits import Limits, VectorLimits
-from diastole_sim.spec.nest import KEPT, LENGTHS, OUTER, Nest
+from diastole_sim.spec.nest import KEEP_VALUES, LENGTHS, OUTER, Nest
 from diastole_sim.spec.operations import OPERATIONS
 from support.bench import design, get, pulse, simulation
 from support.command_host import Host, Machine, begin, fields_of
@@ -41,7 +41,7 @@ def drawn(rng, limits, operation):
     """A nest, and sizes with which its panels may be up to twice what there is room for."""
     taken = limits.nests.of(operation)
     lengths = {name: rng.choice([0, *getattr(taken, name)]) for name in LENGTHS}
-    nest = Nest(outer=rng.choice(OUTER), keep=rng.choice(KEPT), **lengths)
+    nest = Nest(outer=rng.choice(OUTER), keep=rng.choice(KEEP_VALUES), **lengths)
     sizes = [rng.randrange(1, 2 * limits.block * 2 ** rng.randrange(2, 8)) for _ in range(3)]
     return nest, sizes
 
@@ -51,7 +51,7 @@ def is_tight(limits, operation, nest, sizes):
     taken = limits.nests.of(operation)
     panels = taken.panels(nest, blocks_of(operation, sizes, limits.block))
     found = zip(
-        (nest.keeps_stream, nest.keeps_held), panels, taken.slabs(nest),
+        (nest.keeps_stream, nest.keeps_stationary), panels, taken.slabs(nest),
         (taken.stream_blocks, taken.held_blocks), strict=True,
     )  # fmt: skip
     return any(keeps and abs(panel - room) <= slab for keeps, panel, slab, room in found)
@@ -158,7 +158,7 @@ async def test_a_command_that_keeps_too_much_stops_the_machine(operation, bad, r
         assert not any(high)
 
 
-@pytest.mark.parametrize("keep", KEPT)
+@pytest.mark.parametrize("keep", KEEP_VALUES)
 async def test_cycles_until_a_command_is_offered(keep, rng):
     """2 from its last beat where nothing is kept; else as many more as counting takes, and 1."""
     limits = limits_of("square")
@@ -228,7 +228,7 @@ async def test_planes_take_as_many_slabs(count, rows, cols, by_slot, rng):
         cycles, found = await counted(ctx, dut)
         # A slab for each plane of each chunk, of every tile of the loop inside.
         taken = limits.nests.of(operation)
-        own = taken.filled(nest)
+        own = taken.with_defaults(nest)
         t_blocks, lanes, contraction = blocks_of(operation, sizes, limits.block)
         chunks = ceil(contraction / own.chunk)
         slices = own.chunk // taken.chunk_side
@@ -239,7 +239,7 @@ async def test_planes_take_as_many_slabs(count, rows, cols, by_slot, rng):
         else:
             kept *= ceil(lanes / (own.groups * taken.lane_side))
         want = not (nest.keeps_stream and stream > taken.stream_blocks)
-        want = want and not (nest.keeps_held and kept > taken.held_blocks)
+        want = want and not (nest.keeps_stationary and kept > taken.held_blocks)
         assert found == want or nest.keep == "none", f"{operation} {nest} {sizes} {planes}"
         if want and nest.keep != "none":
             counts = planes[streamed], planes[held]

@@ -37,8 +37,8 @@ def cut_jobs(dut, sizes, rng, scale=None):
             jobs.append((values, cls, rng.getrandbits(32), rng.getrandbits(32), own, cut))
             if rng.random() < 0.3:
                 small = specials(rng.randrange(1, 6), rng.randrange(1, block * wide + 1), rng)
-                fed = dut.sizes.can_feed(cls, cols=small.shape[1], scale=0)
-                jobs.append((small, cls, 1, 2, None, fed and rng.random() < 0.6))
+                streamed = dut.sizes.accepts_chain(cls, cols=small.shape[1], scale=0)
+                jobs.append((small, cls, 1, 2, None, streamed and rng.random() < 0.6))
     return jobs
 
 
@@ -68,7 +68,7 @@ CUT = [
     [(*CUT[2], [(2, 1), (1, 2)]), *(sweep(*case, [(2, 3), (3, 2)]) for case in CUT)],
 )
 def test_patches(block, data_width, formats, keys, sizes, rng):
-    dut = make(block, data_width, formats, STOCHASTIC, fed=True, kept_rows=KEPT, **keys)
+    dut = make(block, data_width, formats, STOCHASTIC, streamed=True, stored_rows=KEPT, **keys)
     jobs = cut_jobs(dut, sizes, rng, scale=rng.randrange(-3, 6))
     convert(dut, jobs, rng, *rng.choice(STALLS))
 
@@ -79,7 +79,7 @@ def test_patches(block, data_width, formats, keys, sizes, rng):
 def test_one_slow_side_of_patches(stalls, grouping, rng):
     """The chain waits for the converter, or the converter for the chain."""
     keys = {} if grouping is None else {"grouping": grouping}
-    dut = make(1, 64, fed=True, kept_rows=KEPT, **keys)
+    dut = make(1, 64, streamed=True, stored_rows=KEPT, **keys)
     convert(dut, cut_jobs(dut, [(2, 2)], rng), rng, *stalls)
 
 
@@ -87,8 +87,8 @@ def test_one_slow_side_of_patches(stalls, grouping, rng):
 def test_patches_take_no_longer(rows, rng):
     """Than the tensor whole."""
     values = np.random.default_rng(1).standard_normal((rows, 64)).astype(np.float32)
-    dut = make(4, 128, ("bfp4",) * 3, "nearest", fed=True, kept_rows=KEPT)
-    jobs = [(values, 0, 1, 2, None, fed) for fed in (True, (2, 8, 0), (4, 8, 1))]
+    dut = make(4, 128, ("bfp4",) * 3, "nearest", streamed=True, stored_rows=KEPT)
+    jobs = [(values, 0, 1, 2, None, streamed) for streamed in (True, (2, 8, 0), (4, 8, 1))]
     whole, by_rows, by_columns = convert(dut, jobs, rng)
     assert whole <= values.size / 4 + 190
     assert max(by_rows, by_columns) <= whole + 16
@@ -96,7 +96,7 @@ def test_patches_take_no_longer(rows, rng):
 
 def test_only_patches_ask_for_rows_that_wait():
     """A converter that keeps none does not look at cuts."""
-    plain, kept = make(4, 64, fed=True), make(4, 64, fed=True, kept_rows=KEPT)
+    plain, kept = make(4, 64, streamed=True), make(4, 64, streamed=True, stored_rows=KEPT)
     assert plain.signature.members.keys() == kept.signature.members.keys()
     emitted = [
         emit(dut, name="converter", ports=convert_ports(dut)).verilog for dut in (plain, kept)

@@ -18,10 +18,10 @@ FAST = ("fast",) * 3
 ODD = np.array([0, 1 << 31, 1, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F7FFFFF, 0x800000], np.uint32)
 
 
-def make(block, data_width, formats=FAST, rounding=MIXED, fed=False, **keys):
+def make(block, data_width, formats=FAST, rounding=MIXED, streamed=False, **keys):
     numerics = make_numerics(*formats, block=block, rounding=rounding, **{"random_bits": 8} | keys)
     sizes = ConverterSizes(numerics=numerics, data_width=data_width)
-    return design(Converter, sizes, max_col_blocks=40, fed=fed)
+    return design(Converter, sizes, max_col_blocks=40, streamed=streamed)
 
 
 def tensor(shape, rng, rate=0.05):
@@ -43,9 +43,9 @@ def convert(dut, jobs, rng, p_read=1.0, p_write=1.0):
         want = planar_tensor(
             values, CLASS_NAMES[cls], dut.sizes.numerics, planes, dut.sizes.data_width, **where
         )
-        fed = dut.fed and dut.sizes.can_feed(cls, cols=cols, scale=0)
+        streamed = dut.streamed and dut.sizes.accepts_chain(cls, cols=cols, scale=0)
         command = {"cls": cls, "rows": rows, "cols": cols, "scale": 0, "tag": tag, "step": step}
-        command |= {"planes": planes - 1} | ({"fed": fed} if dut.fed else {})
+        command |= {"planes": planes - 1} | ({"streamed": streamed} if dut.streamed else {})
         monitor = dict(zip(("improvement_num", "improvement_den"), want.monitor, strict=True))
         report = {"nan": want.nan, "inf": want.inf, "amax": largest_magnitude(values)}
         conversions.append(
@@ -56,7 +56,7 @@ def convert(dut, jobs, rng, p_read=1.0, p_write=1.0):
                 report=report | monitor,
                 counted=[want.saturated, want.underflowed],
                 what=f"{rows}x{cols} class {cls}, {planes} planes, {want.lengths} bytes each",
-                rows=[*rows_of_blocks(values, dut.sizes.numerics.block, rng)] if fed else None,
+                rows=[*rows_of_blocks(values, dut.sizes.numerics.block, rng)] if streamed else None,
             )
         )
     run_all(dut, conversions, rng, p_read, p_write, p_row=p_read)
@@ -138,7 +138,7 @@ def test_two_copies(block, data_width, formats, keys, shapes, rng):
 )
 def test_fed(block, data_width, keys, shapes, rng):
     """By a chain, as far as tensors are no wider than a tile; else from memory, in turn."""
-    dut = make(block, data_width, fed=True, **keys)
+    dut = make(block, data_width, streamed=True, **keys)
     convert(dut, some_jobs(dut, shapes, rng), rng, *rng.choice([(1.0, 1.0), (0.5, 0.4)]))
 
 

@@ -20,12 +20,12 @@ def smooth(shape, rng):
     return draws.uniform(-3, 3, shape).astype(np.float32)
 
 
-def jobs_of(shapes, rng, scale=None, fed=()):
+def jobs_of(shapes, rng, scale=None, streamed=()):
     """Each shape of every class: with specials, and smooth."""
-    jobs = [(*job[:4], scale, *fed) for job in some_jobs(shapes, rng)]
+    jobs = [(*job[:4], scale, *streamed) for job in some_jobs(shapes, rng)]
     for number, shape in enumerate(shapes):
         where = rng.getrandbits(32), rng.getrandbits(32)
-        jobs.append((smooth(shape, rng), number % 3, *where, scale, *fed))
+        jobs.append((smooth(shape, rng), number % 3, *where, scale, *streamed))
     return jobs
 
 
@@ -47,7 +47,7 @@ def jobs_of(shapes, rng, scale=None, fed=()):
 def test_images(block, data_width, grouping, keys, shapes, rng):
     keys = {"scale": RULE, "headroom": 1} | keys
     dut = make(block, data_width, NVFP4, **({"grouping": grouping} if grouping else {}), **keys)
-    assert dut.sizes.finds == (True,) * 3
+    assert dut.sizes.tries_scales == (True,) * 3
     convert(dut, jobs_of(shapes, rng), rng, rng.choice([1.0, 0.5]))
 
 
@@ -62,7 +62,7 @@ def test_images(block, data_width, grouping, keys, shapes, rng):
 def test_classes_without_the_rule(rules, grouping, rng):
     """Beside one that has it: their tiles are passed once, and have no choice."""
     dut = make(4, 64, NVFP4, scale=rules, grouping=grouping, headroom=1)
-    assert dut.sizes.finds == tuple(rule == "four-over-six" for rule in rules)
+    assert dut.sizes.tries_scales == tuple(rule == "four-over-six" for rule in rules)
     jobs = jobs_of([(3, 5), (9, 34), (5, 20)], rng)
     rng.shuffle(jobs)
     convert(dut, jobs, rng)
@@ -72,6 +72,6 @@ def test_classes_without_the_rule(rules, grouping, rng):
 def test_fed(grouping, rng):
     """A chain gives the tensor by blocks, with a scale that is known, and sometimes too small."""
     keys = {"grouping": grouping} if grouping else {}
-    dut = make(4, 64, NVFP4, scale=RULE, headroom=1, fed=True, **keys)
+    dut = make(4, 64, NVFP4, scale=RULE, headroom=1, streamed=True, **keys)
     jobs = [job for scale in (-9, -12) for job in jobs_of([(3, 5), (9, 29)], rng, scale, (True,))]
     convert(dut, jobs + jobs_of([(9, 34)], rng), rng, 1.0, 1.0, rng.choice([1.0, 0.6]))

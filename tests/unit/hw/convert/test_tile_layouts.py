@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole_hw.convert.tile_layouts import asked_layout, tile_layout, waiting_tile_layout
+from diastole_hw.convert.tile_layouts import requested_layout, tile_layout, waiting_tile_layout
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 from support.tiles import machine
 
@@ -20,5 +20,5 @@ def test_a_waiting_tile_has_its_index_only_where_nobody_else_knows_it(sizes, in_
 
 
 def test_a_request_needs_the_whole_address_and_a_reader_that_in_the_beat(sizes):
-    assert asked_layout(sizes)["address"].width == 40
+    assert requested_layout(sizes)["address"].width == 40
     assert 2 ** tile_layout(sizes)["address"].width == sizes.data_width // 8

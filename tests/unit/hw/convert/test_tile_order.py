@@ -26,7 +26,7 @@ class Tiles(wiring.Component):
         members |= dict.fromkeys(("first_row", "first_col", "last"), Out(1))
         super().__init__(
             members
-            | {"start": In(1), "taken": In(1), "cut": In(cut_layout())}
+            | {"start": In(1), "advance": In(1), "cut": In(cut_layout())}
             | {"sum": Out(12), "unit": Out(12)}
         )
 
@@ -38,7 +38,7 @@ class Tiles(wiring.Component):
             "order",
             cut=self.cut if self.in_patches else None,
             start=self.start,
-            taken=self.taken,
+            advance=self.advance,
             last_row=row == self.high - 1,
             last_col=column == self.wide - 1,
         )
@@ -103,6 +103,6 @@ async def test_every_order(p_taken, in_patches, rng):
             assert ctx.get(dut.last) == (number == len(tiles) - 1), where
             if number + 1 < len(tiles):
                 assert ctx.get(dut.next_column) == tiles[number + 1][1], where
-            ctx.set(dut.taken, 1)
+            ctx.set(dut.advance, 1)
             await ctx.tick()
-            ctx.set(dut.taken, 0)
+            ctx.set(dut.advance, 0)

@@ -7,7 +7,7 @@ import pytest
 from diastole_hw.engine.chained_results import ChainedResults
 from diastole_hw.plan.modes import PRODUCTS
 from diastole_hw.schedule.lengths import longest_lengths
-from diastole_hw.schedule.tokens import GIVEN_RESULTS, product_layout
+from diastole_hw.schedule.tokens import COMMAND_RESULTS, product_layout
 from support.bench import design, get, pulse, simulation
 from support.plans import make_numerics, make_plan, with_vector
 
@@ -70,7 +70,7 @@ async def test_how_results_are_cut(rng):
             results = {"north": sizes, "east": other}
             if not BOTH.use(mode).north:
                 results = {"north": other, "east": sizes}
-            ctx.set(dut.results, GIVEN_RESULTS.const(results))
+            ctx.set(dut.results, COMMAND_RESULTS.const(results))
             ctx.set(dut.mode, mode)
             await pulse(ctx, dut.started)
             ctx.set(dut.results, {})

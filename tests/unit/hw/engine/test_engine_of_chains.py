@@ -16,7 +16,7 @@ from diastole_sim.golden.drain_order import tile_order
 from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.command_table import NEST_FIELDS
 from diastole_sim.spec.image import FloatLayout
-from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest
 from diastole_sim.spec.stream_table import Walk
 from support.bench import design, get, pulse, run
 from support.bus import ServiceMemory
@@ -86,7 +86,7 @@ class Scene:
                 self.at += len(image) + GUARD
         self.expected = bytearray(self.memory.bytes)
 
-    def wanted(self, mode):
+    def results(self, mode):
         """Its results, by name."""
         results = asked_of(self.golden, mode, *self.operands)
         return {name: getattr(result, name).view(np.uint32) for name, result in results.items()}
@@ -119,13 +119,16 @@ def asked(scene, mode, nest, chained, places):
     given = {"m": m, "n": n, "k": k, "chain": chained} | places
     given |= {name: scene.sources[name, copy] for name, copy in READ[mode].items()}
     given |= {field: getattr(nest, name) for name, field in NEST_FIELDS.items()}
-    return given | {"nest_outer": OUTER.index(nest.outer), "nest_keep": KEPT.index(nest.keep)}
+    return given | {
+        "nest_outer": OUTER.index(nest.outer),
+        "nest_keep": KEEP_VALUES.index(nest.keep),
+    }
 
 
 def order_of(scene, mode, nest):
     """Of the blocks, by the golden model."""
     limits = scene.plan.nests.of(OPERATION_OF[mode].name)
-    nest = limits.filled(nest)
+    nest = limits.with_defaults(nest)
     rows, cols = (scene.sizes["mnk".index(axis)] for axis in product_of(mode).result.axes)
     walk = Walk(rows=rows, cols=cols, block=scene.plan.block)
     return tile_order(walk, nest.t_blocks, nest.groups * limits.lane_side, nest.outer)
@@ -179,10 +182,10 @@ def run_chained(plan, numerics, products, sizes, rng, p_stall):
         for number, (mode, _, chained) in enumerate(products):
             done = False
             while not done:
-                _, _, done, whose = await ctx.tick().sample(
+                _, _, done, owner_tag = await ctx.tick().sample(
                     dut.control.done, dut.control.done_command
                 )
-            assert whose == number & 1
+            assert owner_tag == number & 1
             chains += chained
             assert len(whole) >= chains, f"{mode.name} is done before its last row is taken"
         await ctx.tick()
@@ -214,7 +217,7 @@ def run_chained(plan, numerics, products, sizes, rng, p_stall):
     run(dut, starts, take, ends, background=background, limit=200_000)
     rest = iter(taken)
     for (mode, nest, chained), at in zip(products, places, strict=True):
-        for name, want in scene.wanted(mode).items():
+        for name, want in scene.results(mode).items():
             got = scene.written(name, at[name]) if not chained else next(rest)
             same = got[: want.shape[0], : want.shape[1]] == want
             assert same.all(), f"{mode.name}, {nest}: {(~same).sum()} of {same.size} differ"

@@ -105,7 +105,7 @@ class Stages:
         mine = first and ctx.get(dut.execute.number) == first.number
         self.cut = first if mine and self.rng.random() < 0.4 else None
         opens = False
-        if load and load.to_open and ctx.get(dut.room) and self.rng.random() < 0.6:
+        if load and load.to_open and ctx.get(dut.space) and self.rng.random() < 0.6:
             opens = True
         ctx.set(dut.opens, opens)
         self.opens = load if opens else None
@@ -144,9 +144,9 @@ class Stages:
         marks = [dut.load.product.t_size]
         marks += [dut.east.result.base, dut.north.result.base]
         pitches = [dut.east.result.tile_pitch, dut.north.result.tile_pitch]
-        execute = dut.execute.product.held_stride
-        _, _, load, anew, done, whose, cut_mark, *rest = await ctx.tick().sample(
-            dut.load.start, dut.load.anew, dut.done, dut.done_command, execute, *told, *marks,
+        execute = dut.execute.product.stationary_stride
+        _, _, load, anew, done, owner_tag, cut_mark, *rest = await ctx.tick().sample(
+            dut.load.start, dut.load.from_idle, dut.done, dut.done_command, execute, *told, *marks,
             *pitches, *self._of_chains,
         )  # fmt: skip
         numbers, marks, pitches, chains = rest[:6], rest[6:9], rest[9:11], rest[11:]
@@ -160,7 +160,7 @@ class Stages:
             assert (numbers[0], numbers[1]) == (self.load.number, self.load.command)
             assert marks[0] == self.load.mark
         if self.cut:
-            assert cut_mark == self.cut.mark % 2 ** len(dut.execute.product.held_stride)
+            assert cut_mark == self.cut.mark % 2 ** len(dut.execute.product.stationary_stride)
             if "execute" not in self.cut.stages:
                 self.begins("execute", self.cut)
         for place, name in enumerate(self.tiles, start=1):
@@ -179,7 +179,7 @@ class Stages:
                     self.waited += not oldest
         if done:
             oldest = self.live[0]
-            assert whose == oldest.command
+            assert owner_tag == oldest.command
             assert oldest.stages == ["load", "execute"]
             assert oldest is not self.load, "done while it is loaded"
             assert oldest not in self.chunks, "chunks are left"
@@ -224,8 +224,8 @@ class Stages:
             self.flown.append(self.began)
             self.setting = self.began, self.rng.randint(2, 6)
             record = {"mode": self.began.mode, "north": NORTH[self.began.mode]}
-            low = self.began.mark % 2 ** len(self.dut.execute.product.held_stride)
-            record |= {"t_size": self.began.mark, "held_stride": low}
+            low = self.began.mark % 2 ** len(self.dut.execute.product.stationary_stride)
+            record |= {"t_size": self.began.mark, "stationary_stride": low}
             record |= {"t_step": self.began.t_step}
             if self.dut.plan.vector is not None:
                 record |= {"chain": self.began.mark & 1}

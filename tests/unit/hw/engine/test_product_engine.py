@@ -11,7 +11,7 @@ from diastole_hw.ports import of_ports
 from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.command_table import NEST_FIELDS
 from diastole_sim.spec.image import FloatLayout
-from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest
 from support.bench import design, pulse, run
 from support.bus import ServiceMemory
 from support.engines import GUARD, READ, asked_of, image_of, random_nest, tensors
@@ -60,7 +60,10 @@ def run_products(
         loops = nest(mode)
         for name, field in NEST_FIELDS.items():
             given[field] = getattr(loops, name)
-        return given | {"nest_outer": OUTER.index(loops.outer), "nest_keep": KEPT.index(loops.keep)}
+        return given | {
+            "nest_outer": OUTER.index(loops.outer),
+            "nest_keep": KEEP_VALUES.index(loops.keep),
+        }
 
     async def start(ctx, mode, results, command):
         control = dut.control
@@ -78,12 +81,12 @@ def run_products(
         for command in commands:
             done = False
             while not done:
-                _, _, done, whose, inexact, overflow = await ctx.tick().sample(
+                _, _, done, owner_tag, inexact, overflow = await ctx.tick().sample(
                     control.done, control.done_command, control.inexact, control.overflow
                 )
                 seen["inexact"] |= inexact
                 seen["overflow"] |= overflow
-            assert whose == command, "another command's product"
+            assert owner_tag == command, "another command's product"
         return seen
 
     def judge(expected, mode, results):

@@ -59,7 +59,7 @@ def test_lengths_of_large_machines_fit(rows, cols):
     longest = longest_lengths(plan)
     assert longest["t_step"] == plan.tile_blocks
     assert longest["stream_slab"] <= plan.stream_blocks
-    assert longest["held_slab"] <= plan.held_blocks
+    assert longest["stationary_slab"] <= plan.stationary_blocks
     assert max(longest.values()) < 2**LENGTH.width
 
 
@@ -74,12 +74,12 @@ def check_nest(ctx, plan, product, operands, mode):
         of_slice = plan.fused_slices_n * plan.rows
         want = {
             "t_step": plan.fused_tile_blocks, "l_step": plan.fused_blocks_n, "c_step": plan.cols,
-            "lanes_outermost": 0, "keep_stream": 0, "keep_held": 1,
-            "stream_slab": plan.fused_tile_blocks, "held_slab": of_slice,
+            "lanes_outermost": 0, "keep_stream": 0, "keep_stationary": 1,
+            "stream_slab": plan.fused_tile_blocks, "stationary_slab": of_slice,
             "east_whole": is_whole(plan, plan.fused_slices_n * plan.fused_tile_words),
             "north_whole": is_whole(plan, plan.fused_tile_words),
         }  # fmt: skip
-        assert plan.fused_slices_m * of_slice <= plan.held_blocks, "all of dY fits"
+        assert plan.fused_slices_m * of_slice <= plan.stationary_blocks, "all of dY fits"
     else:
         north = plan.use(mode).north
         l_side, c_side = (plan.cols, plan.rows) if north else (plan.rows, plan.cols)
@@ -90,10 +90,10 @@ def check_nest(ctx, plan, product, operands, mode):
         want = {
             "t_step": t_step, "l_step": groups * l_side, "c_step": chunk,
             "lanes_outermost": operands["nest_outer"],
-            "keep_stream": operands["nest_keep"] & 1, "keep_held": operands["nest_keep"] >> 1,
-            "stream_slab": slices * t_step, "held_slab": slices * groups * plan.rows,
+            "keep_stream": operands["nest_keep"] & 1, "keep_stationary": operands["nest_keep"] >> 1,
+            "stream_slab": slices * t_step, "stationary_slab": slices * groups * plan.rows,
             # One bank has all lanes of a slice of rows, or all of the contraction of one of lanes.
-            "held_stride": slices * plan.rows if north else groups * plan.rows,
+            "stationary_stride": slices * plan.rows if north else groups * plan.rows,
             "north_whole" if north else "east_whole": is_whole(plan, groups * t_step * plan.block),
         }  # fmt: skip
     assert {name: ctx.get(product[name]) for name in want} == want
@@ -134,12 +134,12 @@ async def set_up(ctx, dut, mode, operands):
 
 def tallest(plan, mode, blocks):
     """Rows of blocks of the tallest image, those that the mode does not read included."""
-    turned = {
+    transposed = {
         name
         for name, transposed in TRANSPOSED[mode].items()
         if transposed and plan.numerics.tensor_class(name).two_copies
     }
-    return max(blocks[sides[name in turned]] for name, sides in SHAPES.items())
+    return max(blocks[sides[name in transposed]] for name, sides in SHAPES.items())
 
 
 def check_tensors(ctx, plan, product, operands, mode):
@@ -262,7 +262,9 @@ async def test_fits_with_planes():
         slices = -(-n // (plan.block * plan.rows))
         room = plan.stream_blocks // 2 // parts[of_w]
         assert slices * plan.fused_tile_blocks <= room
-        assert of_dy * (plan.fused_slices_m // of_dy) * plan.fused_slices_n <= plan.held_blocks
+        assert (
+            of_dy * (plan.fused_slices_m // of_dy) * plan.fused_slices_n <= plan.stationary_blocks
+        )
         for cls, count in enumerate((4, of_w, of_dy)):
             ctx.set(dut.operands.planes[cls], count - 1)
         for over_m, over_n in ((0, 0), (1, 0), (0, 1), (1 - m, 1 - n)):

@@ -37,14 +37,14 @@ async def passes(ctx, dut, valid, direction):
     for number in range(len(valid) + 1):
         for step in range(words + 4):
             loads = number < len(valid) and step < words
-            ctx.set(dut.held.valid, loads)
+            ctx.set(dut.stationary.valid, loads)
             if loads:
                 rows_valid, cols_valid = valid[number]
-                ctx.set(dut.held.addr, step % SIDE)
-                ctx.set(dut.held.row, step // SIDE)
-                ctx.set(dut.held.index, step % SIDE)
-                ctx.set(dut.held.rows_valid, rows_valid)
-                ctx.set(dut.held.cols_valid, cols_valid)
+                ctx.set(dut.stationary.addr, step % SIDE)
+                ctx.set(dut.stationary.row, step // SIDE)
+                ctx.set(dut.stationary.index, step % SIDE)
+                ctx.set(dut.stationary.rows_valid, rows_valid)
+                ctx.set(dut.stationary.cols_valid, cols_valid)
             streams = number > 0 and 1 <= step <= SIDE
             ctx.set(dut.slot.valid, streams)
             ctx.set(dut.slot.swap, number > 0 and step == 0)
@@ -71,7 +71,7 @@ async def test_poison_of_banks_that_are_meant(direction, grouping, registered, r
     ports = {"east": 3, "north": 2}[direction]
     valid = [(rng.randint(1, 3), rng.randint(1, 2)) for _ in range(6)] + [(1, 1), (3, 2)]
     ctx = await simulation(dut)
-    await fill(ctx, dut, {kind: streams, Region.HELD: plan.cols}, {(kind, streams - 1)})
+    await fill(ctx, dut, {kind: streams, Region.STATIONARY: plan.cols}, {(kind, streams - 1)})
     await passes(ctx, dut, valid, direction)
     for number, (rows_valid, cols_valid) in enumerate(valid):
         meant = {"east": cols_valid, "north": rows_valid}[direction] == streams
@@ -93,7 +93,7 @@ async def test_places_are_freed_when_every_bank_has_been_read(rows, cols, regist
     """max(R, C) cycles after their last slot, each for itself, in every cycle."""
     sizes = {"rows": rows, "cols": cols, "output_register": bool(registered)}
     dut = design(Datapath, make_plan(make_numerics(block=SIDE), **sizes))
-    places = ("stream", "held", "west")
+    places = ("stream", "stationary", "west")
     frees = [{name: rng.randrange(2) for name in places} for _ in range(40)]
     later = max(rows, cols)
     nothing = dict.fromkeys(places, 0)
@@ -118,7 +118,7 @@ async def test_two_ports_write_one_part_of_a_bank_one_after_the_other(other, rng
     per_block = SIDE // plan.fill_vectors
 
     def place():
-        region = rng.choice([Region.SOUTH, Region.WEST, Region.HELD])
+        region = rng.choice([Region.SOUTH, Region.WEST, Region.STATIONARY])
         return {"kind": region, "bank": rng.randrange(4), "word": rng.randrange(8) * per_block}
 
     ctx = await simulation(dut)
@@ -126,7 +126,9 @@ async def test_two_ports_write_one_part_of_a_bank_one_after_the_other(other, rng
         first, second = place(), place()
         second = second if other is None else dict(first)
         if other == "kind":
-            second["kind"] = Region.HELD if first["kind"] != Region.HELD else Region.SOUTH
+            second["kind"] = (
+                Region.STATIONARY if first["kind"] != Region.STATIONARY else Region.SOUTH
+            )
         if other == "bank":
             second["bank"] ^= 1 << rng.randrange(2)
         if other == "parity":

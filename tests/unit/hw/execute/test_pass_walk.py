@@ -54,12 +54,12 @@ def random_lengths(rng, plan, mode):
     """T tile and stride of held slices, in blocks, and whether a tile takes a whole memory of
     sums, as one that fits in half of it may; they need not be those of a nest."""
     if mode == Mode.FUSED:
-        lengths = {"t_step": plan.fused_tile_blocks, "held_stride": rng.randrange(1, 1000)}
+        lengths = {"t_step": plan.fused_tile_blocks, "stationary_stride": rng.randrange(1, 1000)}
         words = plan.fused_slices_n * plan.fused_tile_words, plan.fused_tile_words
     else:
         t_step = rng.randrange(1, plan.tile_blocks + 1)
         stride = rng.randrange(1, plan.groups * plan.rows + 1)
-        lengths = {"t_step": t_step, "held_stride": stride}
+        lengths = {"t_step": t_step, "stationary_stride": stride}
         words = (plan.groups * t_step * plan.block,) * 2
     for name, count in zip(("east_whole", "north_whole"), words, strict=True):
         lengths[name] = 2 * count > plan.tile_sums or rng.random() < 0.3
@@ -71,7 +71,7 @@ def random_planes(rng, chunk):
     first, last_slice = chunk["first"], chunk["last"]
     said = {
         "stream_plane": 0 if first else rng.randrange(4),
-        "held_plane": 0 if first else rng.randrange(4),
+        "stationary_plane": 0 if first else rng.randrange(4),
         "opens": first or rng.random() < 0.4,
         "last_slice": last_slice or rng.random() < 0.3,
         "load_west": rng.random() < 0.4,
@@ -102,15 +102,17 @@ def random_chunks(rng, plan, mode, lengths, tiles):
                 "last": index == count - 1,
                 "tile": tile % plan.tiling.tiles_in_flight,
             }
-            flags = ("load_stream", "load_held", "free_stream", "free_held")
+            flags = ("load_stream", "load_stationary", "free_stream", "free_stationary")
             chunk |= {name: rng.random() < 0.6 for name in flags}
             slices = -(-chunk["c_blocks"] // side_c)
             groups = -(-lanes // side_l)
             streamed = (slices - 1) * lengths["t_step"] + -(-t_count // plan.block)
             apart, beside = (groups, slices) if north else (slices, groups)
-            held = (apart - 1) * lengths["held_stride"] + beside * plan.rows
+            stationary = (apart - 1) * lengths["stationary_stride"] + beside * plan.rows
             chunk["stream_base"] = rng.randrange(max(plan.stream_blocks - streamed, 0) + 1)
-            chunk["held_base"] = rng.randrange(max(plan.held_blocks - held, 0) + 1)
+            chunk["stationary_base"] = rng.randrange(
+                max(plan.stationary_blocks - stationary, 0) + 1
+            )
             if plan.planar:
                 chunk |= random_planes(rng, chunk)
             yield chunk
@@ -149,7 +151,7 @@ class Walk:
                     "use_north": self.north or (self.fused and north),
                     "frees": {
                         "stream": last_c and last_l and chunk["free_stream"],
-                        "held": last_c and last_l and chunk["free_held"],
+                        "stationary": last_c and last_l and chunk["free_stationary"],
                         "west": ends and self.fused,
                     },
                     "done_east": done_east and not self.north,
@@ -172,7 +174,7 @@ class Walk:
                     opens and not self.north,
                     group == 0 and opened if self.fused else opens and self.north,
                     begins
-                    and any(chunk.get(f"load_{what}") for what in ("stream", "held", "west")),
+                    and any(chunk.get(f"load_{what}") for what in ("stream", "stationary", "west")),
                     begins and chunk["first"],
                 )
                 yield want | self._addresses(chunk, slice_, group), takes
@@ -203,9 +205,11 @@ class Walk:
         apart, beside = (group, slice_) if self.north else (slice_, group)
         if self.fused:  # a chunk is a slice
             apart = 0
-        held = chunk["held_base"] + apart * lengths["held_stride"] + beside * plan.rows
+        stationary = (
+            chunk["stationary_base"] + apart * lengths["stationary_stride"] + beside * plan.rows
+        )
         streamed = (chunk["stream_base"] + slice_ * lengths["t_step"]) * plan.block
-        found = {"held_addr": held * plan.block}
+        found = {"stationary_addr": stationary * plan.block}
         beside = group * lengths["t_step"] * plan.block
         if self.fused:
             half = plan.stream_words // 2
@@ -272,7 +276,7 @@ async def next_pass(ctx, dut, rng, takes):
     """Take one pass; banks are free, chunks loaded and the taker ready at random."""
     banks = (dut.banks.east, dut.banks.north)
     loads = (dut.loaded.blocks, dut.loaded.maxima)
-    sources = [*(unit.free for unit in banks), *(unit.there for unit in loads)]
+    sources = [*(unit.free for unit in banks), *(unit.available for unit in loads)]
     while True:
         there = [rng.random() < 0.6 for _ in sources]
         ready = rng.random() < 0.6

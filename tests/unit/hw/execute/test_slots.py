@@ -9,7 +9,7 @@ from diastole_hw.schedule.tokens import CHUNK_ENDS, pass_layout
 from support.bench import put, simulation
 from support.plans import make_numerics, make_plan
 
-PLACES = ("stream", "held", "west")
+PLACES = ("stream", "stationary", "west")
 SHORTEST = 4  # cycles between two swaps
 USES = {"east": (1, 0), "north": (0, 1), "both": (1, 1)}
 SIZES = [(1, 1, 1), (1, 1, 4), (2, 3, 2), (3, 2, 4)]  # rows, columns, B
@@ -27,12 +27,12 @@ def runner(rows, cols, block, **options):
 
 
 def random_pass(rng, plan, uses, t_count):
-    most_held = plan.held_words - plan.rows * plan.block
+    most_held = plan.stationary_words - plan.rows * plan.block
     most_sum = plan.sum_words - plan.tile_words
     east, north = uses
     return {
         "t_count": t_count,
-        "held_addr": rng.randrange(most_held + 1),
+        "stationary_addr": rng.randrange(most_held + 1),
         "rows_valid": rng.randrange(1, plan.rows + 1),
         "cols_valid": rng.randrange(1, plan.cols + 1),
         "south_addr": rng.randrange(most_sum),
@@ -80,15 +80,22 @@ class Record:
 
     def __init__(self, dut, given):
         self.dut, self.plan, self.given = dut, dut.plan, given
-        self.slots, self.held, self.flags, self.taken = [], [], [], []
+        self.slots, self.stationary, self.flags, self.taken = [], [], [], []
 
     async def watch(self, ctx, cycles):
         dut = self.dut
-        watched = (dut.slot, dut.held, dut.busy, dut.starved, dut.passes.valid, dut.passes.ready)
+        watched = (
+            dut.slot,
+            dut.stationary,
+            dut.busy,
+            dut.starved,
+            dut.passes.valid,
+            dut.passes.ready,
+        )
         for cycle in range(cycles):
             _, _, slot, word, busy, starved, valid, ready = await ctx.tick().sample(*watched)
             self.slots.append(slot)
-            self.held.append(word)
+            self.stationary.append(word)
             self.flags.append((busy, starved))
             self.taken += [cycle] * (valid and ready)
         assert not ctx.get(dut.busy), "not at its end"
@@ -101,7 +108,7 @@ class Record:
     def loads(self):
         """By pass: the cycles of its held words."""
         words = self.plan.rows * self.plan.block
-        cycles = [cycle for cycle, word in enumerate(self.held) if word.valid]
+        cycles = [cycle for cycle, word in enumerate(self.stationary) if word.valid]
         assert len(cycles) == words * len(self.given)
         return [cycles[k : k + words] for k in range(0, len(cycles), words)]
 
@@ -133,8 +140,8 @@ class Record:
             for word, cycle in enumerate(cycles):
                 want = {name: one[name] for name in ("rows_valid", "cols_valid")}
                 want |= {"row": word // self.plan.block, "index": word % self.plan.block}
-                want |= {"addr": one["held_addr"] + word}
-                got = {name: self.held[cycle][name] for name in want}
+                want |= {"addr": one["stationary_addr"] + word}
+                got = {name: self.stationary[cycle][name] for name in want}
                 assert got == want, f"pass {number}, {word=}"
 
     def _check_times(self):

@@ -108,12 +108,13 @@ class Chunk:
         offset = rng.randrange(0, 8, granule)
         region = self.shared | {
             "kind": piece.kind, "cls": piece.cls, "rows": rows, "cols": cols, "offset": offset,
-            "by_column": piece.by_column, "turned": piece.turned, "last": last,
+            "by_column": piece.by_column, "transposed": piece.transposed, "last": last,
             "stream_offset": self.first["t"] * per_block % beat,
-            "held_offset": self.first["c"] if self.fused else self.first["l"] * per_block % beat,
+            "stationary_offset": self.first["c"] if self.fused else
+            self.first["l"] * per_block % beat,
         } | self._room(piece, rows, cols)  # fmt: skip
         if "planes" in self.name:
-            region["plane"] = rng.randrange(max(self.plan.most_planes))
+            region["plane"] = rng.randrange(max(self.plan.max_planes))
         for row in range(rows):
             col = 0
             while col < cols:
@@ -128,10 +129,10 @@ class Chunk:
         plan, rng = self.plan, self.rng
         across, within = (cols, rows) if piece.by_column else (rows, cols)
         banks = plan.rows if piece.kind == Region.WEST else plan.cols
-        blocks = plan.held_blocks if piece.kind == Region.HELD else plan.stream_blocks
+        blocks = plan.stationary_blocks if piece.kind == Region.STATIONARY else plan.stream_blocks
         later = -(-across // banks) - 1  # slices behind the first
         longest = longest_lengths(plan)
-        longest = max(longest["t_step"], longest["held_stride"])
+        longest = max(longest["t_step"], longest["stationary_stride"])
         most = min((blocks - within) // max(later, 1), 40, longest)
         stride = min(rng.randrange(within, max(most, within) + 1), longest)
         return {"base": rng.randrange(blocks - later * stride - within + 1), "stride": stride}
@@ -172,7 +173,7 @@ class Chunk:
         p, q = (col, row) if piece.by_column else (row, col)
         last = region["last"] and ends and row == region["rows"] - 1 and col >= region["cols"] - 1
         want = {
-            "kind": piece.kind, "cls": piece.cls, "turned": piece.turned,
+            "kind": piece.kind, "cls": piece.cls, "transposed": piece.transposed,
             "drop": col >= region["cols"], "ends": ends, "last": last,
             "scale": scales, "plane": region.get("plane", 0),
         }  # fmt: skip
@@ -199,7 +200,7 @@ class Chunk:
         plan, piece = self.plan, self.memories[side]
         vector = self.vectors[piece.cls]
         held = side in ("east", "north")
-        words = plan.held_maxima_words if held else plan.stream_maxima_words
+        words = plan.stationary_maxima_words if held else plan.stream_maxima_words
         slot = next(2**n for n in range(20) if 2**n >= words) * plan.beat_bytes
         first = self.first[piece.side]
         start = self.shared["tile"] * slot

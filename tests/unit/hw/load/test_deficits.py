@@ -54,7 +54,7 @@ def test_all_scales(name, every, rng):
     """Of codes of E4M3, which have no sign, the lower half. Always every ninth, and NaN."""
     plan = make(name)
     codes = 128 if name.startswith("nvfp4") else 256
-    planes = max(plan.most_planes) if plan.planar else 1
+    planes = max(plan.max_planes) if plan.planar else 1
     dut = design(Deficits, plan)
     outputs = ("nonzero", "deficit", "deficit_north", "significand", "poison")
     there = [each for each in outputs if hasattr(dut, each)]

@@ -96,9 +96,9 @@ class Case:
         rng, plan = self.rng, self.plan
         shared = {
             "base": rng.randrange(plan.stream_blocks), "tile": rng.randrange(4),
-            "stride": rng.randint(0, longest_lengths(plan)["held_stride"]),
+            "stride": rng.randint(0, longest_lengths(plan)["stationary_stride"]),
             "last": rng.randrange(2),
-            "by_column": rng.randrange(2), "turned": rng.randrange(2),
+            "by_column": rng.randrange(2), "transposed": rng.randrange(2),
             "stream_offset": rng.randrange(plan.beat_bytes),
         }  # fmt: skip
         self.regions.append(shared | members)
@@ -107,7 +107,7 @@ class Case:
     def maxima(self, kind, fused):
         plan = self.plan
         held = kind in (Region.MAXIMA_EAST, Region.MAXIMA_NORTH)
-        words = plan.held_maxima_words if held else plan.stream_maxima_words
+        words = plan.stationary_maxima_words if held else plan.stream_maxima_words
         slot = next(2**n for n in range(20) if 2**n >= words)
         region = self.region(
             {"kind": kind, "fused": fused, "beats": self.rng.randrange(1, words + 1)}
@@ -154,7 +154,10 @@ class Case:
 def make_case(plan, rng):
     case = Case(plan, rng)
     sides = {"east": "south", "north": "west"}
-    kinds = [Region.HELD, *(Region[sides[direction].upper()] for direction in plan.directions)]
+    kinds = [
+        Region.STATIONARY,
+        *(Region[sides[direction].upper()] for direction in plan.directions),
+    ]
     for _ in range(6):
         for number, direction in enumerate(plan.directions):
             for name in ((sides[direction], direction), (direction, sides[direction]))[number]:

@@ -77,23 +77,23 @@ def random_chunk(rng, plan, mode):
     }
     if fused:  # all of N
         chunk["l"] = (0, chunk["l"][1])
-    flags = ("first", "first_t", "first_l", "load_stream", "load_held")
+    flags = ("first", "first_t", "first_l", "load_stream", "load_stationary")
     chunk |= {name: rng.random() < 0.6 for name in flags}
     if fused:  # what streams never stays
         chunk["load_stream"] = True
     chunk["stream_base"] = rng.randrange(plan.stream_blocks)
-    chunk["held_base"] = rng.randrange(plan.held_blocks)
+    chunk["stationary_base"] = rng.randrange(plan.stationary_blocks)
     if plan.planar:
         flags = ("load_stream", "load_west")
         chunk |= {name: rng.random() < 0.6 for name in flags}
-        chunk |= {name: rng.randrange(most_planes(plan)) for name in PLANES}
+        chunk |= {name: rng.randrange(max_planes(plan)) for name in PLANES}
     return chunk | {"tile": rng.randrange(4)}
 
 
-PLANES = ("stream_plane", "held_plane")
+PLANES = ("stream_plane", "stationary_plane")
 
 
-def most_planes(plan):
+def max_planes(plan):
     return max(plan.numerics.widths) // 2 if plan.planar else 1
 
 
@@ -108,8 +108,8 @@ def images(rng, plan, mode, chunks, whole_c):
         bits = 3 if plan.planar else plan.formats[cls].element_bits
         layout = ImageLayout(
             rows=rows, cols=cols, block=plan.block, element_bits=bits,
-            vector=plan.chosen(cls).grouping.size if plan.grouped(cls) else None, header=False,
-            data_width=plan.data_width,
+            vector=plan.tensor_class(cls).grouping.size if plan.grouped(cls) else None,
+            header=False, data_width=plan.data_width,
         )  # fmt: skip
         found[cls] = rng.randrange(2**20) * plan.beat_bytes, layout
     return found
@@ -153,8 +153,8 @@ def due(mode, kind, cls, part, chunk):
         return first and (
             mode != Mode.FUSED or cls != DY or (chunk["first_t"] and chunk["first_l"])
         )
-    if kind == Region.HELD:
-        return chunk["load_held"]
+    if kind == Region.STATIONARY:
+        return chunk["load_stationary"]
     if (mode, cls) == (Mode.FUSED, W):
         return chunk.get("load_west", first)
     return chunk["load_stream"]
@@ -162,8 +162,8 @@ def due(mode, kind, cls, part, chunk):
 
 def place_of(plan, mode, kind, chunk, shared):
     """First block in the banks, and from slice to slice."""
-    if kind == Region.HELD:
-        return chunk["held_base"], shared["held_stride"]
+    if kind == Region.STATIONARY:
+        return chunk["stationary_base"], shared["stationary_stride"]
     base = chunk["stream_base"]
     if mode == Mode.FUSED and kind == Region.WEST:  # two halves, from tile to tile
         half = plan.stream_blocks // 2
@@ -181,7 +181,9 @@ def expected(plan, port, mode, chunk, found, shared):
         rows, cols = (chunk[axis] for axis in operands_of(plan)[mode][cls])
         if part == BLOCKS:
             base, layout = found[cls]
-            number = chunk.get("held_plane" if kind == Region.HELD else "stream_plane", 0)
+            number = chunk.get(
+                "stationary_plane" if kind == Region.STATIONARY else "stream_plane", 0
+            )
             base += number * layout.total_bytes
             requests = block_requests(base, layout, own_rows(plan, port, rows), cols)
             place = place_of(plan, mode, kind, chunk, shared)
@@ -205,10 +207,12 @@ def drawn_product(rng, plan, chunks):
     """What all chunks have in common."""
     most = max(sum(chunk["c"]) for chunk in chunks)
     longest = longest_lengths(plan)
-    lengths = {name: rng.randint(1, min(longest[name], 40)) for name in ("t_step", "held_stride")}
+    lengths = {
+        name: rng.randint(1, min(longest[name], 40)) for name in ("t_step", "stationary_stride")
+    }
     west = 1
     if plan.planar:  # enough for what chunks ask of the west
-        west = rng.randrange(max(chunk["stream_plane"] for chunk in chunks), most_planes(plan)) + 1
+        west = rng.randrange(max(chunk["stream_plane"] for chunk in chunks), max_planes(plan)) + 1
     return lengths | {"c_blocks": most + rng.randrange(9), "west_planes": west}
 
 
@@ -278,29 +282,32 @@ def check_shared(plan, mode, got, chunk, step):
     (piece,) = (each for each in pieces(mode, vectors, plan.in_place) if each.step == step)
     assert (got.tile, got.fused) == (chunk["tile"], mode == Mode.FUSED)
     if plan.planar and not piece.side:
-        assert got.plane == chunk["held_plane" if got.kind == Region.HELD else "stream_plane"]
+        assert (
+            got.plane
+            == chunk["stationary_plane" if got.kind == Region.STATIONARY else "stream_plane"]
+        )
     per_block = plan.block if vectors[got.cls] else 1
     assert got.stream_offset == chunk["t"][0] * per_block % plan.beat_bytes
     of_held = chunk["l"][0] * per_block % plan.beat_bytes
-    assert got.held_offset == (chunk["c"][0] if mode == Mode.FUSED else of_held)
+    assert got.stationary_offset == (chunk["c"][0] if mode == Mode.FUSED else of_held)
     if not piece.side:
-        assert (got.by_column, got.turned) == (piece.by_column, piece.turned)
+        assert (got.by_column, got.transposed) == (piece.by_column, piece.transposed)
 
 
 async def take_chunk(ctx, dut, chunk, rng):
     """Once there is room, the chunk is taken; a cycle in which nothing else happens."""
     ctx.set(dut.chunks.payload, chunk_members(chunk))
-    ctx.set(dut.room, 0)
+    ctx.set(dut.space, 0)
     await ctx.tick()
     for _ in range(50):
         room = rng.randrange(2)
-        ctx.set(dut.room, room)
+        ctx.set(dut.space, room)
         watched = (dut.chunks.ready, dut.regions.valid, dut.requests.valid)
         _, _, ready, *others = await ctx.tick().sample(*watched)
         assert not (ready and not room), "taken without room"
         assert not (ready and any(others))
         if ready:
-            ctx.set(dut.room, rng.randrange(2))  # it is looked at with the chunk only
+            ctx.set(dut.space, rng.randrange(2))  # it is looked at with the chunk only
             return
     raise AssertionError("not taken")
 
@@ -378,9 +385,9 @@ async def test_cycles(machine, mode, rng):
     ctx.set(dut.chunks.valid, 1)
     for chunk in chunks:
         ctx.set(dut.chunks.payload, chunk_members(chunk))
-        ctx.set(dut.room, 0)
+        ctx.set(dut.space, 0)
         await ctx.tick()
-        ctx.set(dut.room, 1)
+        ctx.set(dut.space, 1)
         await ctx.tick().until(dut.chunks.ready)
     ctx.set(dut.chunks.valid, 0)
     await ctx.tick().repeat(300)

@@ -113,7 +113,7 @@ async def drain(ctx, dut, sums, rng):
     """Read every word that was written; it is shown for a cycle."""
     nothing = [0] * dut.plan.block, 0
     for port, addr in rng.sample(sorted(sums), len(sums)):
-        while ctx.get(dut.drain.taken) >> addr // dut.plan.tile_sums & 1:
+        while ctx.get(dut.drain.used_by_sums) >> addr // dut.plan.tile_sums & 1:
             await ctx.tick()
         first, addrs, asked = look_up(rng, dut, sums, port, addr)
         set_look_up(ctx, dut.drain, sum(1 << k for k in asked), first, addrs)

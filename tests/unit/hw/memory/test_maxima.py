@@ -59,7 +59,7 @@ def readers(dut, port=0):
     found = {"load": (load, {name: name for name in NAMES if hasattr(dut.load, name)})}
     for direction, names in DRAINS.items() if port == 0 else ():
         if hasattr(dut.drain, direction):
-            roles = dict(zip(("stream", "held"), names, strict=True))
+            roles = dict(zip(("stream", "stationary"), names, strict=True))
             found[f"drain {direction}"] = getattr(dut.drain, direction), roles
     return found
 
@@ -91,8 +91,8 @@ def test_a_drain_is_given_neighbouring_blocks(machine):
     loads = [getattr(dut.load, name).value for name in NAMES if hasattr(dut.load, name)]
     assert {len(value) for value in loads} <= {1, plan.block}, "the loader has one block"
     drains = {name: getattr(dut.drain, name, None) for name in DRAINS}
-    held = [drain and len(drain.held.value) for drain in drains.values()]
-    assert tuple(held) == HELD_BY_DRAINS[machine]
+    stationary = [drain and len(drain.stationary.value) for drain in drains.values()]
+    assert tuple(stationary) == HELD_BY_DRAINS[machine]
     assert all(len(drain.stream.value) == 1 for drain in drains.values() if drain)
 
 

@@ -40,7 +40,7 @@ class Word:
     begins: bool = True
     poison: int = 0
     chunk_poison: int = 0
-    shown: tuple | None = None
+    read_data: tuple | None = None
 
     def add(self, psums, *, ends):
         """Whether a rounding has lost a bit."""
@@ -56,12 +56,12 @@ class Word:
         exactly = [a + b for a, b in zip(before, added, strict=True)]
         self.total = [nearest(value, MANTISSA) for value in exactly]
         self.poison = self.chunk_poison | (0 if self.fresh else self.poison)
-        self.shown = list(self.total), self.poison
+        self.read_data = list(self.total), self.poison
         return added != self.chunk or self.total != exactly
 
 
-def shown(ctx, dut):
-    word = ctx.get(dut.shown)
+def read_data(ctx, dut):
+    word = ctx.get(dut.read_data)
     return [decoded(bits, MANTISSA) for bits in word.sums], word.poison if dut.plan.poison else 0
 
 
@@ -92,7 +92,7 @@ async def test_chunks_and_reads(alone, special, p_add, p_read, rng):
         ctx.set(dut.psums.sums, psums[0])
         if plan.poison:
             ctx.set(dut.psums.poison, psums[1])
-        assert shown(ctx, dut) == reading
+        assert read_data(ctx, dut) == reading
         losses.popleft()
         assert ctx.get(dut.inexact) == losses[0]
         free = [addr for addr in addrs if addr not in recent[1 - APART :]]
@@ -101,7 +101,7 @@ async def test_chunks_and_reads(alone, special, p_add, p_read, rng):
         addr = again[0] if again and again[0] in free and rng.random() < 0.5 else rng.choice(free)
         word, ends = words[addr], alone or rng.random() < 0.4
         if word.begins:  # a contraction may end wherever a chunk does
-            word.fresh = word.shown is None or rng.random() < 0.2
+            word.fresh = word.read_data is None or rng.random() < 0.2
         ctx.set(dut.en, adds)
         ctx.set(dut.addr, addr)
         ctx.set(dut.fresh, word.fresh)
@@ -113,11 +113,11 @@ async def test_chunks_and_reads(alone, special, p_add, p_read, rng):
         recent.append(addr if adds else None)
         adding.append(addr // plan.tile_sums if adds and not word.fresh else None)
         busy = {at for at in recent[-1 - dut.written :] if at is not None}
-        known = [at for at in addrs if words[at].shown and at not in busy]
+        known = [at for at in addrs if words[at].read_data and at not in busy]
         known = [at for at in known if at // plan.tile_sums != adding[-1 - dut.reads]]
         reads = bool(known) and rng.random() < p_read
         at = rng.choice(known) if reads else rng.choice(addrs)
         ctx.set(dut.read, reads)
         ctx.set(dut.read_addr, at)
-        reading = words[at].shown if reads else nothing
+        reading = words[at].read_data if reads else nothing
         await ctx.tick()

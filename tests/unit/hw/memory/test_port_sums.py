@@ -28,8 +28,8 @@ def grown(before, psums):
     return {"sums": sums} | poison
 
 
-def shown(ctx, dut):
-    word = ctx.get(dut.shown)
+def read_data(ctx, dut):
+    word = ctx.get(dut.read_data)
     return {"sums": list(word.sums)} | ({"poison": word.poison} if dut.plan.poison else {})
 
 
@@ -54,7 +54,7 @@ async def test_additions_and_reads(registers, special, p_add, p_read, rng):
     reading = nothing
     for _ in range(600):
         ctx.set(dut.psums, coming.pop(0) or random_psums(rng, plan))
-        assert shown(ctx, dut) == reading
+        assert read_data(ctx, dut) == reading
         # An addition, of a word that none was made to of late.
         free = [addr for addr in addrs if addr not in recent[1 - apart :]]
         adds = rng.random() < p_add
@@ -96,5 +96,5 @@ async def test_what_is_shown_goes(registers):
     for word in range(8):
         ctx.set(dut.addr, plan.tile_sums * (word % 2) + word)
         ctx.set(dut.read_addr, plan.tile_sums * (word // 2 % 2))
-        assert list(ctx.get(dut.shown.sums)) == ([10, -14] if word == 0 else [0, 0])
+        assert list(ctx.get(dut.read_data.sums)) == ([10, -14] if word == 0 else [0, 0])
         await ctx.tick()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole_hw.memory.scratchpad import HeldScratchpad, StreamScratchpad
+from diastole_hw.memory.scratchpad import StationaryScratchpad, StreamScratchpad
 from support.bench import design, simulation
 from support.plans import make_numerics, make_plan
 
@@ -197,10 +197,10 @@ async def test_held(case, cls, registered, rng):
     ports = 1 + ("two ports" in case)
     sizes = {"rows": rows, "cols": cols, "in_place": in_place, "ports": ports}
     plan = make_plan(numerics, **sizes, output_register=registered)
-    dut = design(HeldScratchpad, plan)
+    dut = design(StationaryScratchpad, plan)
     marks = mark_bits(plan, [f"deficit_{name}" for name in directions], block)
     by_row = {"extent", "poison"} | ({"deficit_north", "nonzero", "significand"} if own else set())
-    model = Banks(rng, plan, cols, plan.held_words, marks, sorted(by_row & set(marks)), cls)
+    model = Banks(rng, plan, cols, plan.stationary_words, marks, sorted(by_row & set(marks)), cls)
     limit = limits(plan, 1, 2)
 
     def random_read(addresses):

@@ -44,8 +44,8 @@ class Side:
 
     def __init__(self, quantised, number, shape):
         self.shape, self.block = shape, quantised.block
-        self.format, self.size = quantised.chosen.format, quantised.chosen.grouping.size
-        self.grouped = quantised.chosen.two_copies
+        self.format, self.size = quantised.storage.format, quantised.storage.grouping.size
+        self.grouped = quantised.storage.two_copies
         copy = quantised.copies[number if self.grouped else 0]
         self.turned = number == 1 and not self.grouped
         self.codes, self.bytes = copy.codes.tolist(), copy.exponents.tolist()
@@ -138,7 +138,7 @@ def held_block(east, north, r, c):
     side = north or east
     first, place = (c, r) if north else (r, c)
     lines = range(first * side.block, (first + 1) * side.block)
-    vectors = [side.vector(side.shape.held, line, place) for line in lines]
+    vectors = [side.vector(side.shape.stationary, line, place) for line in lines]
     rows = [vector.elements for vector in vectors]
     poison = [side.poison(line, place) for line in lines]
     if not north:
@@ -147,7 +147,7 @@ def held_block(east, north, r, c):
         )
     return Block(
         rows,
-        east.vector(side.shape.held, r * side.block, c).deficit if east else 0,
+        east.vector(side.shape.stationary, r * side.block, c).deficit if east else 0,
         [vector.deficit for vector in vectors],
         [vector.nonzero for vector in vectors],
         [vector.significand for vector in vectors],

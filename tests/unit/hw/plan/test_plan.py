@@ -65,7 +65,7 @@ def check_tiles(plan):
         assert chunk // side <= plan.groups, "the slices of a chunk do not fit"
     assert plan.tile_sums == plan.groups * plan.tile_words
     assert plan.sum_words == 2 * plan.tile_sums
-    assert 2 * plan.groups**2 * plan.rows * plan.block <= plan.held_words
+    assert 2 * plan.groups**2 * plan.rows * plan.block <= plan.stationary_words
 
 
 def check_fused(plan):
@@ -78,7 +78,7 @@ def check_fused(plan):
     assert plan.tile_sums % words == 0
     assert plan.fused_slices_n * words <= plan.tile_sums, "dW's sums, or W's vectors"
     of_slice = plan.fused_slices_n * plan.rows
-    assert plan.fused_slices_m * of_slice <= plan.held_blocks, "dY"
+    assert plan.fused_slices_m * of_slice <= plan.stationary_blocks, "dY"
     assert plan.fused_slices_n * words <= plan.stream_words // 2, "W of a tile, beside the next's"
     assert 2 * plan.fused_tile_blocks <= plan.stream_blocks, "X of a chunk, beside the next's"
     assert plan.fused_blocks_n == plan.fused_slices_n * plan.rows
@@ -90,10 +90,10 @@ def check_fused(plan):
 def check_maxima(plan):
     """Four slots, each for a tile that may start at any byte of a beat that its size allows."""
     beat = plan.beat_bytes
-    lanes = (plan.groups * side * plan.held_entries for side in (plan.rows, plan.cols))
+    lanes = (plan.groups * side * plan.stationary_entries for side in (plan.rows, plan.cols))
     for length, words in (
         (plan.tile_blocks * plan.stream_entries, plan.stream_maxima_words),
-        *((length, plan.held_maxima_words) for length in lanes),
+        *((length, plan.stationary_maxima_words) for length in lanes),
     ):
         latest = beat - gcd(length, beat)  # tiles start at multiples of their length
         assert ceil((latest + length) / beat) <= words
@@ -104,13 +104,13 @@ def check_widths(plan):
     scales = 15**2 if plan.significands else 1
     for mode in PRODUCTS:
         use = plan.use(mode)
-        a, b = plan.formats[use.stream], plan.formats[use.held]
+        a, b = plan.formats[use.stream], plan.formats[use.stationary]
         unit = plan.product_bits(use) - a.precision - b.precision
         largest = plan.block * (2**a.precision - 1) * (2**b.precision - 1) * 2**unit * scales
         assert unit >= 0, "a block sum does not fit"
         assert largest < 2 ** (plan.sum_bits - 1), "a block sum does not fit"
         stream = plan.shape.west if use.north else plan.shape.south
-        for element, form in ((stream, a), (plan.shape.held, b)):
+        for element, form in ((stream, a), (plan.shape.stationary, b)):
             assert element.significand_bits >= form.precision
             assert element.depth >= form.depth
     assert plan.deficit_bits == (plan.sum_bits + plan.fraction).bit_length()
@@ -195,9 +195,9 @@ def memory_bits(plan):
         vectors = words * b * (bits + 1)
         return vectors + words // b * (directions * plan.deficit_bits + 1)
 
-    bits = plan.shape.held.significand_bits
+    bits = plan.shape.stationary.significand_bits
     streams = (plan.rows + plan.cols) * bank(plan.stream_words, bits)
-    held = plan.cols * bank(plan.held_words, bits, directions=2)
+    held = plan.cols * bank(plan.stationary_words, bits, directions=2)
     ports = plan.rows + plan.cols
     sums = ports * plan.sum_words * b * plan.accumulator_bits
     maxima = 8 * plan.maxima_depth * plan.data_width  # four memories, each with two readers
@@ -338,6 +338,6 @@ def test_no_chunks_of_planes():
     "sizes, cuts", [({"rows": 3, "cols": 2}, "8, 12"), ({"rows": 2, "cols": 3}, "12, 8")]
 )
 def test_chunks_that_passes_do_not_end_at(sizes, cuts):
-    message = f"chunks of sums must be whole numbers of {cuts} elements"
+    message = f"chunks of sums must be multiples of {cuts} elements"
     with pytest.raises(ValueError, match=exactly(message)):
         make_plan(make_numerics(block=4, accumulator=FLOATS), **sizes)

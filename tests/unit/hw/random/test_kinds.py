@@ -14,7 +14,7 @@ ORDER = {"block": 4, "rows": 32}
 @pytest.mark.parametrize(
     "kind, unit, expected",
     [
-        ({"random_bits": 9}, Draws, {"random_bits": 9, "rows": 4, "prompt": True}),
+        ({"random_bits": 9}, Draws, {"random_bits": 9, "rows": 4, "reader_never_stalls": True}),
         (
             {"rounding_kind": "lfsr", "lfsr_bits": 17, "random_bits": 9},
             RowDraws,
@@ -29,7 +29,7 @@ ORDER = {"block": 4, "rows": 32}
 )
 def test_units(kind, unit, expected):
     numerics = make_numerics(**kind)
-    made = draw_unit(numerics, lanes=2, copies=2, prompt=True, **ORDER)
+    made = draw_unit(numerics, lanes=2, copies=2, reader_never_stalls=True, **ORDER)
     made._MustUse__silence = True  # it is looked at, not built
     assert type(made) is unit
     assert (made.lanes, made.copies) == (2, 2)

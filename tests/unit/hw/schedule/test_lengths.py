@@ -47,7 +47,7 @@ def test_every_nest(machine, mode):
     for t_blocks, groups, chunk in product(*lengths):
         given = {"nest_t": t_blocks, "nest_groups": groups, "nest_chunk": chunk}
         nest = Nest(t_blocks=t_blocks, groups=groups, chunk=chunk)
-        own = limits.filled(nest)
+        own = limits.with_defaults(nest)
         slices = own.chunk // side
         want = {
             "t_blocks": t_blocks or plan.tile_blocks,
@@ -55,11 +55,11 @@ def test_every_nest(machine, mode):
             "chunk": chunk or max(limits.chunk),
             "slices": slices,
             "stream_slab": slices * own.t_blocks,
-            "held_slab": slices * own.groups * plan.rows,
+            "stationary_slab": slices * own.groups * plan.rows,
             "sums": own.groups * own.t_blocks,
         }
         assert {*want} == {*NestLengths._fields, *NestSlabs._fields}
-        assert limits.slabs(nest) == (want["stream_slab"], want["held_slab"])
+        assert limits.slabs(nest) == (want["stream_slab"], want["stationary_slab"])
         cases.append(({"given": given}, want))
     others = [plan.nests.of(other.name.lower()) for other in PRODUCTS]
     check_pipeline(lengths_of(limits, others), cases, 0)

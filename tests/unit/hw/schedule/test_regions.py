@@ -46,7 +46,7 @@ def is_due(piece, chunk):
     if "load_west" in chunk and piece.due == "first" and not piece.side:
         return chunk["load_west"]
     return {
-        "held": chunk["load_held"],
+        "stationary": chunk["load_stationary"],
         "stream": chunk["load_stream"],
         "first": chunk["first"],
         "once": chunk["first"] and chunk["first_t"] and chunk["first_l"],
@@ -66,9 +66,11 @@ def asked(piece, chunk, mode, c_blocks):
         return found | {"col0": 0, "cols": 0}
     (row0, rows), (col0, cols) = spans[piece.rows], spans[piece.cols]
     found |= {"row0": row0, "rows": rows, "col0": col0, "cols": cols}
-    if "held_plane" in chunk:
-        found["plane"] = chunk["held_plane" if piece.kind == Region.HELD else "stream_plane"]
-    return found | {"by_column": piece.by_column, "turned": piece.turned}
+    if "stationary_plane" in chunk:
+        found["plane"] = chunk[
+            "stationary_plane" if piece.kind == Region.STATIONARY else "stream_plane"
+        ]
+    return found | {"by_column": piece.by_column, "transposed": piece.transposed}
 
 
 def random_chunk(rng, plan, mode):
@@ -78,7 +80,7 @@ def random_chunk(rng, plan, mode):
         "l": plan.fused_blocks_n if fused else plan.groups * min(plan.rows, plan.cols),
         "c": plan.cols if fused else min(plan.chunk(north=False), plan.chunk(north=True)),
     }
-    flags = ("first", "first_t", "first_l", "load_stream", "load_held")
+    flags = ("first", "first_t", "first_l", "load_stream", "load_stationary")
     chunk = {name: rng.random() < 0.5 for name in flags}
     for axis, blocks in most.items():
         chunk[f"{axis}0"] = rng.choice([0, rng.randrange(2**24 // plan.block)])
@@ -86,7 +88,7 @@ def random_chunk(rng, plan, mode):
     if fused:  # all of N; what streams never stays
         chunk |= {"l0": 0, "load_stream": True}
     if plan.planar:  # planes of what streams are there for all of what is held
-        chunk |= {name: rng.randrange(4) for name in ("stream_plane", "held_plane")}
+        chunk |= {name: rng.randrange(4) for name in ("stream_plane", "stationary_plane")}
         chunk |= {name: rng.random() < 0.5 for name in ("load_stream", "load_west")}
     return chunk
 
@@ -111,7 +113,7 @@ async def test_steps_are_those_of_the_equation(name, mode, rng):
             await ctx.delay(1e-9)
             piece = by_step.get(step)
             wanted = piece is not None and is_due(piece, chunk)
-            assert ctx.get(dut.wanted) >> step & 1 == wanted, f"step {step} of {chunk}"
+            assert ctx.get(dut.needed) >> step & 1 == wanted, f"step {step} of {chunk}"
             seen.add((step, wanted))
             if wanted:
                 assert ctx.get(dut.tensors)[step] == piece.cls

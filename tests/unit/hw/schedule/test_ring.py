@@ -39,7 +39,7 @@ async def one_product(ctx, dut, slab, rng, cycles):
         free = place not in taken
         p_take = (0.9, 0.5, 0.2)[3 * cycle // cycles]
         draining = cycle >= cycles - len(starts) - 2
-        assert ctx.get(dut.room) == free, f"{slab=} {place=} {taken=}"
+        assert ctx.get(dut.space) == free, f"{slab=} {place=} {taken=}"
         assert ctx.get(dut.empty) == (not taken)
         was_full |= not free
         take = free and not draining and rng.random() < p_take
@@ -84,7 +84,7 @@ async def test_products_follow_each_other(blocks, rng):
         ctx.set(dut.place, place)
         wanted = range(place, place + slab)
         free = not any(first < wanted.stop and wanted.start < first + n for first, n, _ in taken)
-        assert ctx.get(dut.room) == free, f"{cycle=} {place=} {slab=} {taken=}"
+        assert ctx.get(dut.space) == free, f"{cycle=} {place=} {slab=} {taken=}"
         assert ctx.get(dut.empty) == (not taken)
         waited += not free
         take = free and left > 0 and rng.random() < 0.6
@@ -119,5 +119,5 @@ async def test_one_is_taken_while_another_is_given():
         ctx.set(dut.place, place)
         ctx.set(dut.take, take)
         ctx.set(dut.give, give)
-        assert (ctx.get(dut.room), ctx.get(dut.empty)) == (room, empty)
+        assert (ctx.get(dut.space), ctx.get(dut.empty)) == (room, empty)
         await ctx.tick()

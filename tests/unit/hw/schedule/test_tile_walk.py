@@ -7,12 +7,12 @@ import pytest
 
 from diastole_hw.plan.modes import PRODUCTS, Mode
 from diastole_hw.schedule.tile_walk import TileWalk
-from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest
 from support.bench import design, get, pulse, simulation
 from support.nests import drawn_nest
 from support.plans import make_numerics, make_plan
 
-KEYS = {"stream": ("t0", "c0"), "held": ("l0", "c0")}
+KEYS = {"stream": ("t0", "c0"), "stationary": ("l0", "c0")}
 """What the blocks of an operand that a chunk needs depend on."""
 
 
@@ -31,7 +31,7 @@ class Steps:
 
 def steps_of(plan, mode, nest=None):
     """The fused pass has its own: dY stays, and what streams does not."""
-    rooms = plan.stream_blocks, plan.held_blocks
+    rooms = plan.stream_blocks, plan.stationary_blocks
     if mode == Mode.FUSED:
         return Steps(
             t=plan.fused_tile_blocks, lanes=plan.fused_blocks_n, chunk=plan.cols,
@@ -40,7 +40,7 @@ def steps_of(plan, mode, nest=None):
         )  # fmt: skip
     north = plan.use(mode).north
     c_side, l_side = (plan.rows, plan.cols) if north else (plan.cols, plan.rows)
-    filled = plan.nests.of(mode.name.lower()).filled(nest)
+    filled = plan.nests.of(mode.name.lower()).with_defaults(nest)
     slices = filled.chunk // c_side
     return Steps(
         t=filled.t_blocks, lanes=filled.groups * l_side, chunk=filled.chunk,
@@ -114,8 +114,8 @@ def describe(ctx, dut, steps, sizes):
         "t_size": t_size, "t_blocks": -(-t_size // dut.plan.block), "l_blocks": lanes,
         "c_blocks": contraction, "t_step": steps.t, "l_step": steps.lanes, "c_step": steps.chunk,
         "lanes_outermost": steps.lanes_outermost,
-        "keep_stream": steps.keeps[0], "keep_held": steps.keeps[1],
-        "stream_slab": steps.slabs[0], "held_slab": steps.slabs[1],
+        "keep_stream": steps.keeps[0], "keep_stationary": steps.keeps[1],
+        "stream_slab": steps.slabs[0], "stationary_slab": steps.slabs[1],
     }  # fmt: skip
     for name, value in values.items():
         ctx.set(dut.product[name], value)
@@ -125,7 +125,7 @@ async def check_walk(ctx, dut, steps, sizes, willing, wanted=None):
     """One product, from its start to its last chunk; ``wanted``: its chunks, where it goes on
     behind another one."""
     describe(ctx, dut, steps, sizes)
-    ctx.set(dut.anew, wanted is None)
+    ctx.set(dut.from_idle, wanted is None)
     await pulse(ctx, dut.start)
     for want in expected(dut.plan, steps, sizes) if wanted is None else wanted:
         chunk = await get(ctx, dut.chunks, willing=willing)
@@ -171,7 +171,7 @@ async def test_every_chunk_once_in_order(rows, cols, in_place, groupings, mode, 
 
 def every_nest(limits, blocks):
     for t_blocks, groups, chunk, outer, keep in product(
-        limits.t_blocks, limits.groups, limits.chunk, OUTER, KEPT
+        limits.t_blocks, limits.groups, limits.chunk, OUTER, KEEP_VALUES
     ):
         nest = Nest(t_blocks=t_blocks, groups=groups, chunk=chunk, outer=outer, keep=keep)
         if limits.problem(nest, blocks) is None:
@@ -202,7 +202,7 @@ async def test_every_nest_that_fits(rows, cols, in_place, blocks, mode, rng):
     plan = make_plan(make_numerics(block=8), rows, cols, in_place)
     dut = design(TileWalk, plan)
     nests = list(every_nest(plan.nests.of(mode.name.lower()), blocks))
-    by_keep = {keep: sum(nest.keep == keep for nest in nests) for keep in KEPT}
+    by_keep = {keep: sum(nest.keep == keep for nest in nests) for keep in KEEP_VALUES}
     assert by_keep["none"] > by_keep["both"] >= 20
     nests.sort(key=lambda nest: left_over(plan, mode, nest, blocks))
     assert left_over(plan, mode, nests[0], blocks) <= 0.3, "none that nearly fills a ring"

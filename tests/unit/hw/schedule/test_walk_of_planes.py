@@ -24,12 +24,12 @@ class Ring:
     """Slabs behind each other, from 0 on or where the product before has ended."""
 
     def __init__(self, room):
-        self.room, self.place, self.grid = room, 0, 0
+        self.space, self.place, self.grid = room, 0, 0
 
     def begin(self, slab, *, fresh, stays):
         """``stays``: some slabs must be there together; they fit from 0 on, or where all slabs
         since then have their length."""
-        start = 0 if fresh or self.place + slab > self.room else self.place
+        start = 0 if fresh or self.place + slab > self.space else self.place
         if stays and self.grid != slab:
             start = 0
         self.grid = slab if start == 0 or self.grid == slab else 0
@@ -39,11 +39,11 @@ class Ring:
         """Where a chunk's slab stands."""
         if loads:
             assert whose not in self.inside, "loaded twice"
-            assert self.place + self.slab <= self.room, "beyond the memory"
+            assert self.place + self.slab <= self.space, "beyond the memory"
             others = self.inside.values()
             assert all(abs(self.place - other) >= self.slab for other in others), "no room"
             self.inside[whose] = self.place
-            beyond = self.place + 2 * self.slab > self.room
+            beyond = self.place + 2 * self.slab > self.space
             self.place = 0 if beyond else self.place + self.slab
         at = self.inside[whose]
         if frees:
@@ -56,7 +56,10 @@ class Walk:
 
     def __init__(self, plan):
         self.plan = plan
-        self.rings = {"stream": Ring(plan.stream_blocks), "held": Ring(plan.held_blocks)}
+        self.rings = {
+            "stream": Ring(plan.stream_blocks),
+            "stationary": Ring(plan.stationary_blocks),
+        }
         self.tiles = {0: 0, 1: 0}
 
     def nest(self, mode, nest):
@@ -65,20 +68,21 @@ class Walk:
         if mode == Mode.FUSED:
             return {
                 "t_step": plan.fused_tile_blocks, "l_step": plan.fused_blocks_n,
-                "c_step": plan.cols, "lanes_outermost": 0, "keep_stream": 0, "keep_held": 1,
+                "c_step": plan.cols, "lanes_outermost": 0, "keep_stream": 0, "keep_stationary": 1,
                 "stream_slab": plan.fused_tile_blocks,
-                "held_slab": plan.fused_slices_n * plan.rows, "north": 0,
+                "stationary_slab": plan.fused_slices_n * plan.rows, "north": 0,
             }  # fmt: skip
         north = plan.use(mode).north
         c_side, l_side = (plan.rows, plan.cols) if north else (plan.cols, plan.rows)
-        own = plan.nests.of(mode.name.lower()).filled(nest)
+        own = plan.nests.of(mode.name.lower()).with_defaults(nest)
         slices = own.chunk // c_side
         return {
             "t_step": own.t_blocks, "l_step": own.groups * l_side, "c_step": own.chunk,
             "lanes_outermost": int(own.outer == "l"), "north": int(north),
             "keep_stream": int(own.keep in ("stream", "both")),
-            "keep_held": int(own.keep in ("held", "both")),
-            "stream_slab": slices * own.t_blocks, "held_slab": slices * own.groups * plan.rows,
+            "keep_stationary": int(own.keep in ("held", "both")),
+            "stream_slab": slices * own.t_blocks,
+            "stationary_slab": slices * own.groups * plan.rows,
         }  # fmt: skip
 
     def chunks(self, mode, steps, sizes, planes, *, fresh):
@@ -88,16 +92,16 @@ class Walk:
         east, north = planes[streamed], planes[W] if fused else planes[streamed]
         bare = list(self._bare(steps, sizes, range(planes[held]), range(max(east, north))))
         for chunk in bare:
-            i, j = chunk["stream_plane"], chunk["held_plane"]
+            i, j = chunk["stream_plane"], chunk["stationary_plane"]
             chunk["east"], chunk["north"] = i < east, i < north
             chunk["load_west"] = fused and i < north and j == 0 and chunk["c0"] == 0
             chunk["opens"] = i == j == 0
             more = {"east": i < east - 1, "north": i < north - 1}
-            last_held = j == planes[held] - 1
+            last_stationary = j == planes[held] - 1
             if chunk["east"]:
-                chunk["done_east"] = chunk["last_slice"] and last_held and not more["east"]
+                chunk["done_east"] = chunk["last_slice"] and last_stationary and not more["east"]
             if fused and chunk["north"]:
-                chunk["done_north"] = last_held and not more["north"]
+                chunk["done_north"] = last_stationary and not more["north"]
         self._in_rings(bare, steps, planes[streamed], fresh)
         count = self.tiles[steps["north"]] if not fresh else 0
         if fresh:
@@ -123,7 +127,7 @@ class Walk:
                         "t_count": min(steps["t_step"] * block, t_size - t0 * block),
                         "l0": l0, "l_blocks": min(steps["l_step"], lanes - l0),
                         "c0": c0, "c_blocks": min(steps["c_step"], contraction - c0),
-                        "stream_plane": i, "held_plane": j,
+                        "stream_plane": i, "stationary_plane": j,
                         "first": c0 == i == j == 0, "last_slice": last_slice,
                         "last": last_slice and i == of_streamed[-1] and j == of_held[-1],
                         "first_t": t0 == 0, "first_l": l0 == 0,
@@ -132,7 +136,7 @@ class Walk:
     def _in_rings(self, chunks, steps, streamed_planes, fresh):
         for operand, axis, plane in (
             ("stream", "t0", "stream_plane"),
-            ("held", "l0", "held_plane"),
+            ("stationary", "l0", "stationary_plane"),
         ):
             keeps = steps[f"keep_{operand}"]
             ring = self.rings[operand]
@@ -141,7 +145,7 @@ class Walk:
             wants = {
                 number: (chunk[axis], chunk["c0"], chunk[plane], None if keeps else chunk["number"])
                 for number, chunk in enumerate(chunks)
-                if operand == "held" or chunk["east"]
+                if operand == "stationary" or chunk["east"]
             }
             first = {want: number for number, want in reversed(wants.items())}
             last = {want: number for number, want in wants.items()}
@@ -174,7 +178,7 @@ async def walk_through(ctx, dut, walk, mode, sizes, planes, rng, nest=None, *, f
     """One product, from its start to its last chunk."""
     steps = walk.nest(mode, nest)
     describe(ctx, dut, mode, steps, sizes, planes)
-    ctx.set(dut.anew, fresh)
+    ctx.set(dut.from_idle, fresh)
     await pulse(ctx, dut.start)
     for number, want in enumerate(walk.chunks(mode, steps, sizes, planes, fresh=fresh)):
         chunk = await get(ctx, dut.chunks, willing=lambda: rng.random() < 0.9)
@@ -278,7 +282,7 @@ async def test_cycles():
     seen = []
     ctx = await simulation(dut)
     describe(ctx, dut, Mode.FORWARD, steps, sizes, planes)
-    ctx.set(dut.anew, 1)
+    ctx.set(dut.from_idle, 1)
     ctx.set(dut.chunks.ready, 1)
     ctx.set(dut.start, 1)
     for _ in range(2 * count + 4):

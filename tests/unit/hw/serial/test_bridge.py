@@ -5,7 +5,7 @@ import pytest
 
 from diastole_sim.machines.board.link import Link, RefusedError
 from diastole_sim.spec.registers import BY_NAME, MAGIC
-from diastole_sim.spec.serial import MOST_WORDS, Ask, Frame, FrameReader, Status, on_line
+from diastole_sim.spec.serial import MAX_WORDS, Frame, FrameReader, LinkOperation, Status, on_line
 from support.board_bench import BASE, CLOCK_HZ, HASH, SIZE, SimulatedLine
 from support.board_model import Damage
 from support.sweep import sweep
@@ -16,7 +16,7 @@ START = BY_NAME["control"].offset
 def exchange(line, octets):
     """What the bridge says to those."""
     line.send(octets)
-    return [Frame.decode(frame) for frame in FrameReader().feed(line.hear(0))]
+    return [Frame.decode(frame) for frame in FrameReader().feed(line.receive(0))]
 
 
 def ask(line, **values):
@@ -24,7 +24,7 @@ def ask(line, **values):
     return exchange(line, on_line(Frame(**defaults | values).encode()))
 
 
-@pytest.mark.parametrize("words", [9, sweep(MOST_WORDS + 3)])
+@pytest.mark.parametrize("words", [9, sweep(MAX_WORDS + 3)])
 def test_registers_memory_and_identity(words, rng):
     link = Link(SimulatedLine())
     identity = link.identify()
@@ -45,30 +45,48 @@ def test_registers_memory_and_identity(words, rng):
 def test_answers_to_the_bit():
     """Every answer is the contract's own to that request; what is outside is said so."""
     line = SimulatedLine()
-    reading = {"ask": Ask.READ_MEMORY, "address": BASE, "words": 2}
-    assert ask(line, ask=Ask.WRITE_MEMORY, address=BASE, words=2, data=(7, 8)) == [
-        Frame(ask=4, sequence=5, address=BASE, words=2, answer=True)
+    reading = {"operation": LinkOperation.READ_MEMORY, "address": BASE, "words": 2}
+    assert ask(line, operation=LinkOperation.WRITE_MEMORY, address=BASE, words=2, data=(7, 8)) == [
+        Frame(operation=4, sequence=5, address=BASE, words=2, answer=True)
     ]
     assert ask(line, **reading, sequence=6) == [
         Frame(**reading, sequence=6, answer=True, data=(7, 8))
     ]
     for values, status in (
-        ({"ask": Ask.READ_MEMORY, "address": BASE + SIZE - 4, "words": 2}, Status.NOWHERE),
-        ({"ask": Ask.READ_MEMORY, "address": BASE - 4, "words": 1}, Status.NOWHERE),
-        ({"ask": Ask.READ_REGISTERS, "address": 0x1000, "words": 1}, Status.NOWHERE),
-        ({"ask": Ask.READ_REGISTERS, "address": 0xFFC, "words": 1}, Status.NOWHERE),
-        ({"ask": Ask.WRITE_REGISTERS, "words": 1, "data": (3,), "sequence": 9}, Status.SUBORDINATE),
-        ({"ask": 5, "words": 1}, Status.REFUSED),
-        ({"ask": Ask.READ_MEMORY, "address": BASE, "words": 1, "data": (1,)}, Status.REFUSED),
-        ({"ask": Ask.WRITE_MEMORY, "address": BASE, "words": 2, "data": (1,)}, Status.REFUSED),
-        ({"ask": Ask.WRITE_MEMORY, "address": BASE, "words": 0, "data": (1,)}, Status.REFUSED),
+        (
+            {"operation": LinkOperation.READ_MEMORY, "address": BASE + SIZE - 4, "words": 2},
+            Status.NOWHERE,
+        ),
+        ({"operation": LinkOperation.READ_MEMORY, "address": BASE - 4, "words": 1}, Status.NOWHERE),
+        (
+            {"operation": LinkOperation.READ_REGISTERS, "address": 0x1000, "words": 1},
+            Status.NOWHERE,
+        ),
+        ({"operation": LinkOperation.READ_REGISTERS, "address": 0xFFC, "words": 1}, Status.NOWHERE),
+        (
+            {"operation": LinkOperation.WRITE_REGISTERS, "words": 1, "data": (3,), "sequence": 9},
+            Status.SUBORDINATE,
+        ),
+        ({"operation": 5, "words": 1}, Status.REFUSED),
+        (
+            {"operation": LinkOperation.READ_MEMORY, "address": BASE, "words": 1, "data": (1,)},
+            Status.REFUSED,
+        ),
+        (
+            {"operation": LinkOperation.WRITE_MEMORY, "address": BASE, "words": 2, "data": (1,)},
+            Status.REFUSED,
+        ),
+        (
+            {"operation": LinkOperation.WRITE_MEMORY, "address": BASE, "words": 0, "data": (1,)},
+            Status.REFUSED,
+        ),
     ):
         request = Frame(**{"sequence": 7, "address": 0} | values)
         assert ask(line, **values | {"sequence": request.sequence}) == [request.answered(status)]
         assert [f.data for f in ask(line, **reading)] == [(7, 8)]
-    nothing = Frame(ask=Ask.READ_MEMORY, sequence=5, address=BASE, words=0)
-    assert ask(line, ask=Ask.READ_MEMORY, address=BASE) == [nothing.answered()]
-    more = ask(line, ask=Ask.IDENTIFY, address=12, words=4)
+    nothing = Frame(operation=LinkOperation.READ_MEMORY, sequence=5, address=BASE, words=0)
+    assert ask(line, operation=LinkOperation.READ_MEMORY, address=BASE) == [nothing.answered()]
+    more = ask(line, operation=LinkOperation.IDENTIFY, address=12, words=4)
     assert [frame.data for frame in more] == [(SIZE, CLOCK_HZ, 0, 0)]
 
 
@@ -76,24 +94,24 @@ def test_the_first_word_that_fails_is_told_of():
     """Those behind it are done."""
     line = SimulatedLine()
     asked = {"sequence": 5, "address": BASE - 4, "words": 2}
-    writing = Frame(ask=Ask.WRITE_MEMORY, **asked)
+    writing = Frame(operation=LinkOperation.WRITE_MEMORY, **asked)
     assert ask(line, **vars(writing) | {"data": (7, 8)}) == [writing.answered(Status.NOWHERE)]
-    assert ask(line, ask=Ask.READ_MEMORY, address=BASE, words=1)[0].data == (8,)
-    reading = Frame(ask=Ask.READ_MEMORY, **asked)
+    assert ask(line, operation=LinkOperation.READ_MEMORY, address=BASE, words=1)[0].data == (8,)
+    reading = Frame(operation=LinkOperation.READ_MEMORY, **asked)
     assert ask(line, **vars(reading)) == [reading.answered(Status.NOWHERE)]
 
 
 def test_one_word_more_than_a_frame_may_have():
     line = SimulatedLine(gap=0)
-    writing = Frame(ask=Ask.WRITE_MEMORY, sequence=5, address=BASE, words=MOST_WORDS)
-    data = (1,) * (MOST_WORDS + 1)
+    writing = Frame(operation=LinkOperation.WRITE_MEMORY, sequence=5, address=BASE, words=MAX_WORDS)
+    data = (1,) * (MAX_WORDS + 1)
     assert ask(line, **vars(writing) | {"data": data}) == [writing.answered(Status.REFUSED)]
-    assert ask(line, ask=Ask.READ_MEMORY, address=BASE, words=1)[0].data == (0,)
+    assert ask(line, operation=LinkOperation.READ_MEMORY, address=BASE, words=1)[0].data == (0,)
 
 
 def test_what_is_no_request_has_no_answer():
     line = SimulatedLine()
-    request = Frame(ask=Ask.READ_MEMORY, sequence=1, address=BASE, words=1)
+    request = Frame(operation=LinkOperation.READ_MEMORY, sequence=1, address=BASE, words=1)
     assert exchange(line, on_line(request.answered(data=(1,)).encode())) == []
     assert exchange(line, on_line(request.answered(Status.NOWHERE).encode())) == []
     assert exchange(line, on_line(request.encode()[:4])) == []
@@ -104,16 +122,16 @@ def test_what_is_no_request_has_no_answer():
 
 def test_a_repeated_start_is_done_once():
     line = SimulatedLine()
-    start = {"ask": Ask.WRITE_REGISTERS, "address": START, "words": 1, "data": (1,)}
+    start = {"operation": LinkOperation.WRITE_REGISTERS, "address": START, "words": 1, "data": (1,)}
     first = ask(line, **start)
     assert first == ask(line, **start) == ask(line, **start)
     assert line.starts == 1
     assert ask(line, **start, sequence=6)[0].status == Status.DONE
     assert line.starts == 2
-    refused = {"ask": Ask.WRITE_REGISTERS, "address": 0, "words": 1, "data": (1,)}
+    refused = {"operation": LinkOperation.WRITE_REGISTERS, "address": 0, "words": 1, "data": (1,)}
     assert ask(line, **refused, sequence=8) == ask(line, **refused, sequence=8)
     assert ask(line, **refused, sequence=8)[0].status == Status.SUBORDINATE
-    assert ask(line, ask=Ask.IDENTIFY, words=1)[0].data
+    assert ask(line, operation=LinkOperation.IDENTIFY, words=1)[0].data
     assert ask(line, **start, sequence=8)[0].status == Status.DONE
     assert line.starts == 3
 
@@ -126,7 +144,12 @@ def test_what_comes_while_it_is_at_work_is_not_heard(rounds, rng):
     for round_ in range(rounds):
         line.gap = round_
         asked = [
-            Frame(ask=Ask.WRITE_MEMORY, sequence=99 * round_ + n, address=BASE + 256 * n, words=1)
+            Frame(
+                operation=LinkOperation.WRITE_MEMORY,
+                sequence=99 * round_ + n,
+                address=BASE + 256 * n,
+                words=1,
+            )
             for n in range(12)
         ]
         data = [rng.getrandbits(32) for _ in asked]
@@ -137,7 +160,11 @@ def test_what_comes_while_it_is_at_work_is_not_heard(rounds, rng):
         for answer in answers:
             number = answer.sequence - 99 * round_
             assert answer == frames[number].answered()
-            at = {"ask": Ask.READ_MEMORY, "address": BASE + 256 * number, "words": 1}
+            at = {
+                "operation": LinkOperation.READ_MEMORY,
+                "address": BASE + 256 * number,
+                "words": 1,
+            }
             assert ask(line, **at, sequence=50)[0].data == (data[number],)
     assert missed > rounds
 

@@ -32,6 +32,6 @@ def test_machines_that_it_has_no_place_for(tmp_path):
     assert odd_ports([port for port in ports if port[0] != "irq"], 64) == ["irq"]
     wide = odd_ports(ports, 128)
     assert wide == ["m_axi_rdata", "m_axi_wdata", "m_axi_wstrb"]
-    text = f"no board for a product with these ports: {', '.join(wide)}"
+    text = f"a board cannot use a product with these ports: {', '.join(wide)}"
     with pytest.raises(ValueError, match=exactly(text)):
         SerialBoard(top="mine", product_ports=ports, data_width=128, **SIZES)

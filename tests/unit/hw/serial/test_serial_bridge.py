@@ -4,7 +4,14 @@
 import pytest
 
 from diastole_hw.serial.serial_bridge import SerialBridge
-from diastole_sim.spec.serial import IDENTITY, LINK_MAGIC, Ask, Frame, FrameReader, on_line
+from diastole_sim.spec.serial import (
+    IDENTITY,
+    LINK_MAGIC,
+    Frame,
+    FrameReader,
+    LinkOperation,
+    on_line,
+)
 from support.bench import design, simulation
 from support.serial_wires import decoded_levels, drive_octets, watch_levels
 
@@ -14,7 +21,7 @@ DIVISOR = 4
 async def test_an_identification():
     sizes = {"memory_base": 4096, "memory_bytes": 8192, "clock_hz": 25_000_000}
     dut = design(SerialBridge, divisor=DIVISOR, **sizes)
-    asked = Frame(ask=Ask.IDENTIFY, sequence=0x7E7D, address=0, words=len(IDENTITY))
+    asked = Frame(operation=LinkOperation.IDENTIFY, sequence=0x7E7D, address=0, words=len(IDENTITY))
     levels = []
 
     async def watch(ctx):
@@ -28,11 +35,13 @@ async def test_an_identification():
     assert Frame.decode(frame) == asked.answered(data=words)
 
 
-@pytest.mark.parametrize("asks, word", [(Ask.READ_MEMORY, 7), (Ask.READ_REGISTERS, 9)])
+@pytest.mark.parametrize(
+    "asks, word", [(LinkOperation.READ_MEMORY, 7), (LinkOperation.READ_REGISTERS, 9)]
+)
 async def test_a_word_that_is_read(asks, word):
     """Of the memory that ``memory`` leads to, or of registers behind ``axil``."""
     dut = design(SerialBridge, divisor=DIVISOR, memory_base=0, memory_bytes=4096, clock_hz=1)
-    asked, levels, where = Frame(ask=asks, sequence=1, address=8, words=1), [], set()
+    asked, levels, where = Frame(operation=asks, sequence=1, address=8, words=1), [], set()
 
     async def watch(ctx):
         await watch_levels(ctx, dut.tx, levels)

@@ -18,7 +18,7 @@ def bursts(rng, source, count):
     ]
 
 
-def whose_of(address):
+def owner_tag_of(address):
     """Anything that is not the same for all requests of a source."""
     return {"owner": address // 4 % 4, "command": address // 8 % 2}
 
@@ -28,7 +28,9 @@ def bench_of(rng, given, p_valid=1.0):
     unit = Unit(design(StoreArbiter, data_width=WIDTH), rng)
     for source, rows in given.items():
         name = ("first", "second")[source]
-        asks = [{"addr": at, "beats": len(words), "whose": whose_of(at)} for at, words in rows]
+        asks = [
+            {"addr": at, "beats": len(words), "owner_tag": owner_tag_of(at)} for at, words in rows
+        ]
         unit.give(getattr(unit.dut, f"{name}_requests"), asks, p_valid)
         beats = [{"data": word, "strb": word & 15} for _, words in rows for word in words]
         unit.give(getattr(unit.dut, f"{name}_beats"), beats, p_valid)
@@ -47,9 +49,9 @@ def test_rows_stay_whole_and_in_order(p_valid, p_ready, rng):
     words = []  # of the requests in the order in which they have passed
     for cycle, request in zip(requests.cycles, requests.items, strict=True):
         addr, of_row = due[request["addr"] // 4 // 1000].pop(0)
-        whose = request["whose"]
+        owner_tag = request["owner_tag"]
         assert (request["addr"], request["beats"]) == (addr, len(of_row))
-        assert {name: whose[name] for name in whose_of(addr)} == whose_of(addr)
+        assert {name: owner_tag[name] for name in owner_tag_of(addr)} == owner_tag_of(addr)
         words += [(cycle, word) for word in of_row]
     assert not any(due.values())
     assert [(beat["data"], beat["strb"]) for beat in beats.items] == [
@@ -74,7 +76,7 @@ async def test_an_offer_stays_although_the_first_comes():
     dut = design(StoreArbiter, data_width=WIDTH)
     ctx = await simulation(dut)
     mine = {"owner": 2, "command": 1}
-    ctx.set(dut.second_requests.payload, {"addr": 8, "beats": 1, "whose": mine})
+    ctx.set(dut.second_requests.payload, {"addr": 8, "beats": 1, "owner_tag": mine})
     ctx.set(dut.second_requests.valid, 1)
     await ctx.tick()
     ctx.set(dut.first_requests.payload, {"addr": 4, "beats": 1})
@@ -82,8 +84,8 @@ async def test_an_offer_stays_although_the_first_comes():
     for _ in range(3):
         assert ctx.get(dut.requests.valid)
         assert ctx.get(dut.requests.p.addr) == 8
-        whose = ctx.get(dut.requests.p.whose)
-        assert (whose.owner, whose.command) == (2, 1)
+        owner_tag = ctx.get(dut.requests.p.owner_tag)
+        assert (owner_tag.owner, owner_tag.command) == (2, 1)
         await ctx.tick()
     ctx.set(dut.requests.ready, 1)
     assert ctx.get(dut.second_requests.ready)

@@ -84,7 +84,7 @@ class Result:
 
     def __init__(self, plan, mode, north, rng, t_count, lanes):
         self.plan, self.mode, self.north, self.rng = plan, mode, north, rng
-        self.turned = mode == Mode.FUSED and north
+        self.transposed = mode == Mode.FUSED and north
         self.classes = {  # by hand: what streams and what is held
             Mode.FORWARD: (0, 1), Mode.DX: (2, 1), Mode.DW: (0, 2),
             Mode.FUSED: (1, 2) if north else (0, 2),
@@ -104,7 +104,7 @@ class Result:
         self.tiles, self.sums = [], {}  # (port, address) to (sums, poison)
         self.bytes = [{}, {}]  # of the two memories of maxima, by their place
         self._tiles(*blocks)
-        self.rows, self.cols = (lanes, t_count) if self.turned else (t_count, lanes)
+        self.rows, self.cols = (lanes, t_count) if self.transposed else (t_count, lanes)
 
     def by_row(self, cls):
         """Whether there is a maximum for each row of elements."""
@@ -113,8 +113,8 @@ class Result:
     def _tiles(self, t_blocks, l_blocks):
         plan, fused = self.plan, self.mode == Mode.FUSED
         t_step = plan.fused_tile_blocks if fused else plan.tile_blocks
-        l_step = plan.cols if self.turned else plan.groups * self.ports
-        if fused and not self.turned:
+        l_step = plan.cols if self.transposed else plan.groups * self.ports
+        if fused and not self.transposed:
             l_step = plan.fused_blocks_n
         number = 0
         for t0 in range(0, t_blocks, t_step):
@@ -125,7 +125,7 @@ class Result:
                     "t0": t0, "t_blocks": -(-count // plan.block), "t_count": count,
                     "l0": l0, "l_blocks": lanes, "tile": number % SLOTS,
                 }  # fmt: skip
-                if self.turned:
+                if self.transposed:
                     tile |= {"l0": 0, "l_blocks": 9, "c0": l0, "c_blocks": lanes}
                     tile["first_c"] = l0 == 0
                 tile |= {"first_t": t0 == 0, "first_l": tile["l0"] == 0}
@@ -137,7 +137,7 @@ class Result:
         plan, rng, tile = self.plan, self.rng, self.tiles[number]
         words = plan.fused_tile_words if self.mode == Mode.FUSED else plan.tile_words
         first, count = (
-            (tile["c0"], tile["c_blocks"]) if self.turned else (tile["l0"], tile["l_blocks"])
+            (tile["c0"], tile["c_blocks"]) if self.transposed else (tile["l0"], tile["l_blocks"])
         )
         sums = {}
         for lane in range(count):
@@ -152,10 +152,10 @@ class Result:
                 poison = rng.getrandbits(plan.block) & rng.getrandbits(plan.block)
                 self.sums[at] = values, poison * plan.poison
                 sums[tile["t0"] * plan.block + t, first + lane] = self.sums[at]
-        held_at = 0 if self.mode == Mode.FUSED else tile["l0"]
+        stationary_at = 0 if self.mode == Mode.FUSED else tile["l0"]
         self._store(0, self.maxima[0], tile["t0"], tile["tile"], plan.stream_maxima_words)
         slot = 0 if self.mode == Mode.FUSED else tile["tile"]
-        self._store(1, self.maxima[1], held_at, slot, plan.held_maxima_words)
+        self._store(1, self.maxima[1], stationary_at, slot, plan.stationary_maxima_words)
         return sums
 
     def _store(self, which, values, first_block, slot, words):
@@ -182,7 +182,7 @@ class Result:
                 bits, overflow = binary32_bits(total, scale)
                 if poison >> k & 1:
                     bits, overflow = 0x7FC00000, False
-                yield ((lane, t) if self.turned else (t, lane)), bits, overflow
+                yield ((lane, t) if self.transposed else (t, lane)), bits, overflow
 
     def _exponent(self, which, element):
         cls = self.classes[which]
@@ -236,17 +236,17 @@ def accumulators(dut, result, padded=False):
     """A bench: the accumulators, for one cycle after the enable, and the maxima, until the next
     one; ``padded``: there are words that are not read."""
     plan, lookup = result.plan, dut.lookup
-    indices = lookup.enable, lookup.stream.index, lookup.held.index
+    indices = lookup.enable, lookup.stream.index, lookup.stationary.index
     addrs = dut.read.addr, getattr(dut.read, "wrapped_addr", dut.read.addr)
     watched = (dut.read.en, dut.read.port, *addrs, *indices)
     found = []  # what was looked up last, of what streams and is held
 
     def show(ctx, values):
-        for one, value in zip((lookup.stream, lookup.held), values, strict=True):
+        for one, value in zip((lookup.stream, lookup.stationary), values, strict=True):
             ctx.set(one.value, value)
 
     async def read(ctx):
-        async for _, _, enable, port, addr, wrapped, looks, stream, held in ctx.tick().sample(
+        async for _, _, enable, port, addr, wrapped, looks, stream, stationary in ctx.tick().sample(
             *watched
         ):
             assert looks == (enable != 0) or (padded and looks)
@@ -262,8 +262,8 @@ def accumulators(dut, result, padded=False):
                 show(ctx, found)
             if not looks:
                 continue
-            held_entries = len(lookup.held.value)
-            found[:] = [result.look_up(0, stream, 1), result.look_up(1, held, held_entries)]
+            held_entries = len(lookup.stationary.value)
+            found[:] = [result.look_up(0, stream, 1), result.look_up(1, stationary, held_entries)]
             if not plan.output_register:
                 show(ctx, found)
 
@@ -396,7 +396,7 @@ async def test_overflow_is_reported_but_not_of_poison(poison):
     ctx = await simulation(dut, background=(read, write))
     ctx.set(dut.result, {"base": 64, "pitch": 4, "rows": 1, "cols": 1})
     ctx.set(dut.lookup.stream.value, [254])
-    ctx.set(dut.lookup.held.value, [254])
+    ctx.set(dut.lookup.stationary.value, [254])
     sizes = {"t_count": 1, "l_blocks": 1, "first_t": 1, "first_l": 1}
     await put(ctx, dut.tiles, [sizes])
     for _ in range(40):

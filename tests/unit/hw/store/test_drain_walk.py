@@ -74,7 +74,7 @@ class Word:
     addr: int  # from the tile's first
     wrapped_addr: int  # of ports below, likewise
     stream: tuple  # beat and byte
-    held: tuple  # beat, byte, and whether B entries of rows stand there
+    stationary: tuple  # beat, byte, and whether B entries of rows stand there
     span: dict | None
     padding: bool = False
     last_part: int = 0  # with floats of the result, where a word has parts
@@ -88,7 +88,7 @@ class Job:
         self.name, self.plan, self.per_word = name, plan, per_word
         self.mode, self.north, self.chained = mode, north, chained
         self.fused = mode == Mode.FUSED
-        self.turned = self.fused and north
+        self.transposed = self.fused and north
         self.ports = plan.cols if north else plan.rows
         self.tile_words = plan.fused_tile_words if self.fused else plan.tile_words
         self.lanes_outermost = False
@@ -97,7 +97,7 @@ class Job:
             self.tile_blocks, self.groups = rng.choice(limits.t_blocks), rng.choice(limits.groups)
             self.lanes_outermost = rng.random() < 0.5
         slices = plan.fused_slices_n if self.fused else self.groups
-        words = (1 if self.turned else slices) * self.t_step * plan.block
+        words = (1 if self.transposed else slices) * self.t_step * plan.block
         self.whole = 2 * words > plan.tile_sums or rng.random() < 0.3  # a memory of sums
         names = OPERANDS[mode, north]
         self.by_row = [
@@ -108,12 +108,12 @@ class Job:
         t_step = self.tile_words if self.fused else self.tile_blocks * side
         t_count = rng.choice([t_step + rng.randrange(1, 5), rng.randrange(1, 8)])
         lanes = side * rng.randrange(1, most) - rng.randrange(side)
-        if self.fused and not self.turned:
+        if self.fused and not self.transposed:
             lanes = side * min(plan.fused_blocks_n, most)
         if not self.fused and t_count < 8:  # two tiles beside each other
             lanes = side * (self.groups * self.ports + rng.randrange(1, 3)) - rng.randrange(side)
         self.t_count, self.lanes = t_count, lanes
-        self.rows, self.cols = (lanes, t_count) if self.turned else (t_count, lanes)
+        self.rows, self.cols = (lanes, t_count) if self.transposed else (t_count, lanes)
         self.base = rng.randrange(1000) * plan.beat_bytes
         self.pitch = plan.beat_bytes * (-(-self.cols * 4 // plan.beat_bytes) + rng.randrange(3))
         self.tiles = list(self._tiles(rng))
@@ -132,7 +132,7 @@ class Job:
         plan = self.plan
         t_blocks, l_blocks = (-(-count // plan.block) for count in (self.t_count, self.lanes))
         if self.fused:
-            l_step = plan.cols if self.turned else plan.fused_blocks_n
+            l_step = plan.cols if self.transposed else plan.fused_blocks_n
         else:
             l_step = self.groups * self.ports
         first = rng.randrange(SLOTS)
@@ -144,7 +144,7 @@ class Job:
             lanes = min(l_step, l_blocks - l0)
             tile = {"t0": t0, "t_blocks": -(-count // plan.block), "t_count": count}
             tile |= {"tile": number % SLOTS, "last": 1}
-            if self.turned:
+            if self.transposed:
                 n_blocks = rng.randrange(1, plan.fused_blocks_n + 1)  # of N, all of it
                 tile |= {"c0": l0, "c_blocks": lanes, "l_blocks": n_blocks}
             else:
@@ -154,7 +154,7 @@ class Job:
 
     def words(self, tile):
         """In the order in which they are read."""
-        if self.turned:
+        if self.transposed:
             step = COLUMNS.get(self.name, 1)
             for port in range(0, tile["c_blocks"], step):
                 for t in range(tile["t_count"]):
@@ -185,16 +185,16 @@ class Job:
                     yield word
 
     def _word(self, tile, block, port, t, span):
-        group = 0 if self.turned else block // self.ports
+        group = 0 if self.transposed else block // self.ports
         tile_words = self.t_step * self.plan.block
         addr = group * tile_words + t
-        if self.turned:
+        if self.transposed:
             count = min(COLUMNS.get(self.name, 1), tile["c_blocks"] - block)
         else:
             count = min(self.per_word, tile["l_blocks"] - block)
         maxima = self._stream(tile, t), self._held(tile, block)
         word = Word((1 << count) - 1, port, addr, addr + tile_words, *maxima, span)
-        if not self.turned:
+        if not self.transposed:
             side, lanes = self.plan.block, self.plan.data_width // 32
             word.last_part = (min(side, self.cols - (tile["l0"] + block) * side) - 1) // lanes
         return word
@@ -228,9 +228,9 @@ class Job:
 
     def _held(self, tile, block):
         side, beat = self.plan.block, self.plan.beat_bytes
-        slot_beats = 1 << (self.plan.held_maxima_words - 1).bit_length()
+        slot_beats = 1 << (self.plan.stationary_maxima_words - 1).bit_length()
         if self.fused:  # all of dY is there, from 0 on
-            at = tile["c0"] + block if self.turned else block
+            at = tile["c0"] + block if self.transposed else block
         else:
             entries = side if self.by_row[1] else 1
             at = tile["tile"] * slot_beats * beat + tile["l0"] * entries % beat + block * entries
@@ -253,7 +253,7 @@ class Watch:
         watched = (
             dut.tiles.valid, dut.tiles.ready, dut.spans.valid, dut.spans.ready, dut.spans.payload,
             dut.granted, dut.read_valid, dut.read_port, dut.read_addr, dut.freed,
-            dut.index.stream, dut.index.held, dut.taken,
+            dut.index.stream, dut.index.stationary, dut.used_by_sums,
             getattr(dut, "read_wrapped_addr", dut.read_addr),
             getattr(dut, "padding", dut.read_valid), getattr(dut, "last_part", dut.read_valid),
         )  # fmt: skip
@@ -261,11 +261,11 @@ class Watch:
         while self.freed < total:
             ctx.set(dut.granted, rng.random() < p_granted)
             ctx.set(dut.spans.ready, rng.random() < p_ready)
-            ctx.set(dut.taken, rng.randrange(4) & rng.randrange(4))
+            ctx.set(dut.used_by_sums, rng.randrange(4) & rng.randrange(4))
             self.cycle(*(await ctx.tick().sample(*watched))[2:])
 
     def cycle(self, waits, leaves, span_valid, span_ready, span, granted, valid, port, addr, freed,
-              stream, held, taken, wrapped, padding, last_part):  # fmt: skip
+              stream, stationary, taken, wrapped, padding, last_part):  # fmt: skip
         assert freed == self.freeing
         self.freed += freed
         self.freeing = False
@@ -296,8 +296,8 @@ class Watch:
                 assert wrapped == at[1], where
                 self.wraps += 1
             assert (stream.word, stream.byte) == word.stream, where
-            by_row = getattr(held, "by_row", word.held[2])
-            assert (held.word, held.byte, by_row) == word.held, where
+            by_row = getattr(stationary, "by_row", word.stationary[2])
+            assert (stationary.word, stationary.byte, by_row) == word.stationary, where
         last = self.at == len(self.words[0][2]) - 1
         assert leaves == (valid != 0 and granted and last)
         self.at += valid != 0 and granted

@@ -97,12 +97,12 @@ def test_memory_holds_the_rows(block, data_width, vectors, ports, rng):
 @pytest.mark.sampled(2)
 def test_pieces_of_turned_rows(block, data_width, p, rng):
     """Beats of them, in place of words; then words again."""
-    dut = emitter(block, data_width, turns=True)
+    dut = emitter(block, data_width, transposes=True)
     beat = data_width // 32
     spans = [random_span(rng, dut, SIZE // 4 * n) for n in range(4)]
     given = [rows_of(rng, dut, span) for span in spans]
     unit = Unit(dut, rng, pace=p)
-    unit.hold(pitch=PITCH, turned=1)
+    unit.hold(pitch=PITCH, transposed=1)
     asked, words = unit.give(dut.spans, spans[:2]), unit.give(dut.words)
     pieces = unit.give(dut.pieces)
 
@@ -115,7 +115,7 @@ def test_pieces_of_turned_rows(block, data_width, p, rng):
         pieces.add(parts((0, 1), beat))
         await unit.settled(ctx)
         await until(ctx, ~dut.busy)
-        unit.set(ctx, turned=0)
+        unit.set(ctx, transposed=0)
         asked.add(spans[2:])
         words.add(parts((2, 3), block))
         await unit.settled(ctx)

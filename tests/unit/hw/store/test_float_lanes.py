@@ -21,14 +21,16 @@ class Word:
 
     sums: list
     stream: int
-    held: list
+    stationary: list
     poison: int = 0
 
     def floats(self, offset):
         """(bits of each lane, whether one of them is too large)."""
         lanes, overflow = [], False
         for n, total in enumerate(self.sums):
-            scale = self.stream + self.held[n * len(self.held) // len(self.sums)] - offset
+            scale = (
+                self.stream + self.stationary[n * len(self.stationary) // len(self.sums)] - offset
+            )
             bits, too_large = binary32_bits(total, scale)
             poisoned = self.poison >> n & 1
             lanes.append(NAN if poisoned else bits)
@@ -50,21 +52,21 @@ def check(dut, words, offset, rng, p_read=1.0):
         found.append(floats)
         overflows += overflow
     cases += [gap(rng, dut) for _ in range(2 * CYCLES)]
-    delays = {"sums": 1, "poison": 1} | dict.fromkeys(("stream", "held"), 1 + dut.late)
+    delays = {"sums": 1, "poison": 1} | dict.fromkeys(("stream", "stationary"), 1 + dut.late)
     check_pipeline(dut, cases, CYCLES, hold={"offset": offset}, delays=delays)
     return found, overflows
 
 
 def given(dut, word):
     """What the memory shows, in the cycle after the read or later."""
-    shown = {"sums": word.sums, "stream": word.stream, "held": word.held}
+    shown = {"sums": word.sums, "stream": word.stream, "stationary": word.stationary}
     return shown | ({"poison": word.poison} if dut.poisonable else {})
 
 
 def gap(rng, dut):
     """A cycle without a read: zeros, beside noise."""
     noise = random_word(rng, dut)
-    nothing = Word([0] * dut.lanes, noise.stream, noise.held)
+    nothing = Word([0] * dut.lanes, noise.stream, noise.stationary)
     return given(dut, nothing) | {"sink": 0}, {"o": {"to": 0}, "overflow": 0}
 
 
@@ -74,9 +76,9 @@ def random_word(rng, dut):
         rng.choice((0, half - 1, -half, rng.randrange(-half, half) >> rng.randrange(dut.sum_bits)))
         for _ in range(dut.lanes)
     ]
-    held = [rng.randrange(256) for _ in range(dut.bounds)]
+    stationary = [rng.randrange(256) for _ in range(dut.bounds)]
     poison = rng.getrandbits(dut.lanes) & rng.getrandbits(dut.lanes) if dut.poisonable else 0
-    return Word(sums, rng.randrange(256), held, poison)
+    return Word(sums, rng.randrange(256), stationary, poison)
 
 
 SHAPES = [  # lanes, bits, bounds, poison, late
@@ -109,7 +111,7 @@ class FloatWord(Word):
         return Word([decoded(s, 9) for s in self.sums], *self._maxima()).floats(offset)
 
     def _maxima(self):
-        return self.stream, self.held, self.poison
+        return self.stream, self.stationary, self.poison
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["in time", "late"])
@@ -124,7 +126,7 @@ def test_floats_of_floats(poisonable, late, rng):
         lengths = [rng.randrange(63) for _ in range(4)]
         sums = [nearest(rng.getrandbits(length), 9) * rng.choice((-1, 1)) for length in lengths]
         bits = [encoded(value, 9) for value in sums]
-        words.append(FloatWord(bits, any_word.stream, any_word.held, any_word.poison))
+        words.append(FloatWord(bits, any_word.stream, any_word.stationary, any_word.poison))
     assert check(dut, words, 254 + 30, rng, 0.7)[1] > 0
 
 

@@ -71,12 +71,12 @@ def make(name):
 class Side:
     """A drain that wants words, in every cycle with some probability, and checks its floats."""
 
-    def __init__(self, dut, plan, direction, rng, *, p_want, p_ready, turned=0.0):
+    def __init__(self, dut, plan, direction, rng, *, p_want, p_ready, transposed=0.0):
         self.port = getattr(dut, direction)
         self.plan, self.rng = plan, rng
         self.north = direction == "north"
-        self.turned_at_all = hasattr(self.port, "turned")
-        self.p_want, self.p_ready, self.p_turned = p_want, p_ready, turned
+        self.turned_at_all = hasattr(self.port, "transposed")
+        self.p_want, self.p_ready, self.p_turned = p_want, p_ready, transposed
         self.offset = rng.randrange(-100, 300)
         self.rows, self.columns = deque(), deque()  # (cycle of the read, floats, vectors)
         self.inside = 0  # words of rows that were read, and have not left
@@ -87,11 +87,13 @@ class Side:
     def draw(self, ctx):
         """What is wanted in the next cycle."""
         port, rng = self.port, self.rng
-        self.wanted = rng.randrange(1, 1 << len(port.wanted)) if rng.random() < self.p_want else 0
-        self.turned = self.turned_at_all and rng.random() < self.p_turned
-        ctx.set(port.wanted, self.wanted)
+        self.wanted = (
+            rng.randrange(1, 1 << len(port.requested)) if rng.random() < self.p_want else 0
+        )
+        self.transposed = self.turned_at_all and rng.random() < self.p_turned
+        ctx.set(port.requested, self.wanted)
         if self.turned_at_all:
-            ctx.set(port.turned, self.turned)
+            ctx.set(port.transposed, self.transposed)
         self.last_part = rng.randrange(self.plan.word_parts)
         if self.plan.word_parts > 1:
             ctx.set(port.last_part, self.last_part)
@@ -102,7 +104,7 @@ class Side:
     def show(self, ctx, granted, cycle):
         """The word of a read, in the cycle after it; noise, and no sums, if there was none."""
         port, rng, plan = self.port, self.rng, self.plan
-        lanes, vectors = len(port.sums), len(port.wanted)
+        lanes, vectors = len(port.sums), len(port.requested)
         half = 1 << (plan.accumulator_bits - 1)
         per_vector = lanes // vectors
         read = [granted and self.wanted >> (n // per_vector) & 1 for n in range(lanes)]
@@ -117,29 +119,29 @@ class Side:
         if plan.floats:
             sums = [nearest(total, 9) for total in sums]
         ctx.set(port.sums, [encoded(total, 9) for total in sums] if plan.floats else sums)
-        stream, held = rng.randrange(256), [rng.randrange(256) for _ in port.held]
+        stream, stationary = rng.randrange(256), [rng.randrange(256) for _ in port.stationary]
         before = self.looked_up
         if granted or plan.word_parts == 1:  # they stay for all parts of a word
-            self.looked_up = stream, held
+            self.looked_up = stream, stationary
         shown = before if plan.output_register else self.looked_up
         if shown is not None:
             ctx.set(port.stream, shown[0])
-            ctx.set(port.held, shown[1])
+            ctx.set(port.stationary, shown[1])
         if plan.poison:
             ctx.set(port.poison, sum(bit << n for n, bit in enumerate(poison)))
         if not granted:
             return
         floats, too_large = [], False
         for n in range(lanes):
-            scale = stream + held[n * len(held) // lanes] - self.offset
+            scale = stream + stationary[n * len(stationary) // lanes] - self.offset
             bits, overflow = binary32_bits(sums[n], scale)
             floats.append(NAN if poison[n] else bits)
             too_large |= overflow and not poison[n] and bool(read[n]) and n < self.wanted_lanes
         self.granted += 1
         self.overflows += too_large
-        queue = self.columns if self.turned else self.rows
+        queue = self.columns if self.transposed else self.rows
         queue.append((cycle + self.last_part, floats[: self.wanted_lanes]))
-        self.inside += not self.turned
+        self.inside += not self.transposed
 
     def check(self, cycle, shown, word, columns):
         """What leaves in a cycle."""
@@ -174,10 +176,10 @@ RATES = {  # by direction: wanted, taken; of the words to the north so many colu
 async def test_every_word_in_its_place(machine, rates, rng):
     plan = make(machine)
     dut = design(FloatPipe, plan)
-    of_east, of_north, turned = RATES[rates]
+    of_east, of_north, transposed = RATES[rates]
     rates_of = {"east": of_east, "north": of_north}
     sides = [
-        Side(dut, plan, name, rng, p_want=want, p_ready=take, turned=turned)
+        Side(dut, plan, name, rng, p_want=want, p_ready=take, transposed=transposed)
         for name in plan.directions
         for want, take in [rates_of[name]]
     ]
@@ -228,7 +230,7 @@ async def test_a_word_as_often_as_it_has_parts(machine):
     port = getattr(dut, plan.directions[0])
     grants, shown = [], []
     ctx = await simulation(dut)
-    ctx.set(port.wanted, 1)
+    ctx.set(port.requested, 1)
     ctx.set(port.rows.ready, 1)
     if parts > 1:
         ctx.set(port.last_part, parts - 1)
@@ -253,10 +255,10 @@ async def test_offsets_go_with_their_direction(direction):
         port = getattr(dut, name)
         ctx.set(port.offset, offset)
         ctx.set(port.stream, 100)
-        ctx.set(port.held, [100] * drain_entries(plan, name)["held"].count)
+        ctx.set(port.stationary, [100] * drain_entries(plan, name)["stationary"].count)
         ctx.set(port.rows.ready, 1)
     port = getattr(dut, direction)
-    await pulse(ctx, port.wanted)
+    await pulse(ctx, port.requested)
     ctx.set(port.sums, [4] * len(port.sums))
     for _ in range(12):
         _, _, valid, word = await ctx.tick().sample(port.rows.valid, port.rows.payload)

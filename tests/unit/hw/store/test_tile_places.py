@@ -15,14 +15,14 @@ LENGTHS = {  # blocks of T tiles, of lane tiles, of chunks: of tiles in both loo
 }
 
 
-def tiles_of(plan, lengths, *, lanes_outermost, turned):
+def tiles_of(plan, lengths, *, lanes_outermost, transposed):
     """All that is said of each tile, in order: a tile is one chunk where it is turned."""
     t, l, c = ([(sum(each[:n]), size, n) for n, size in enumerate(each)] for each in lengths)  # noqa: E741
     places = [(at_l, at_t) for at_l in l for at_t in t]
     if not lanes_outermost:
         places = [(at_l, at_t) for at_t in t for at_l in l]
     for number, (at_l, at_t) in enumerate(places):
-        for at_c in c if turned else c[-1:]:
+        for at_c in c if transposed else c[-1:]:
             tile = {
                 "t0": at_t[0], "t_count": at_t[1] * plan.block - (at_t[2] == len(t) - 1),
                 "l0": at_l[0], "l_blocks": at_l[1],
@@ -30,24 +30,24 @@ def tiles_of(plan, lengths, *, lanes_outermost, turned):
                 "first_l": at_l[2] == 0, "last_l": at_l[2] == len(l) - 1,
                 "last": at_c is c[-1], "tile": number % 8,
             }  # fmt: skip
-            if turned:
+            if transposed:
                 tile |= {"c0": at_c[0], "c_blocks": at_c[1], "first_c": at_c is c[0]}
                 tile["t_blocks"] = at_t[1]
             yield tile
 
 
-@pytest.mark.parametrize("turned", [False, True], ids=["rows", "turned"])
-async def test_positions_are_those_of_the_loops(turned, rng):
+@pytest.mark.parametrize("transposed", [False, True], ids=["rows", "transposed"])
+async def test_positions_are_those_of_the_loops(transposed, rng):
     """Products behind each other, the loops in both orders; a tile stays until it leaves."""
     plan = make_plan(make_numerics(), 2, 2)
-    dut = design(TilePlaces, plan, turned=turned)
+    dut = design(TilePlaces, plan, transposed=transposed)
     ctx = await simulation(dut)
     for number in range(24):
         name = list(LENGTHS)[number] if number < len(LENGTHS) else rng.choice([*LENGTHS])
-        lanes_outermost = not turned and rng.random() < 0.5
+        lanes_outermost = not transposed and rng.random() < 0.5
         ctx.set(dut.lanes_outermost, lanes_outermost)
         ctx.set(dut.t_step, LENGTHS[name][0][0])
-        options = {"lanes_outermost": lanes_outermost, "turned": turned}
+        options = {"lanes_outermost": lanes_outermost, "transposed": transposed}
         for want in tiles_of(plan, LENGTHS[name], **options):
             given = dut.tile.shape().members
             ctx.set(dut.tile, {key: value for key, value in want.items() if key in given})
@@ -66,10 +66,10 @@ async def test_a_product_without_turned_tiles_has_one_chunk_for_each():
     plan = make_plan(make_numerics(), 2, 2)
     assert plan.fused
     assert Mode.FUSED not in PRODUCTS
-    dut = design(TilePlaces, plan, turned=True)
+    dut = design(TilePlaces, plan, transposed=True)
     ctx = await simulation(dut)
     ctx.set(dut.t_step, 4)
-    tiles = tiles_of(plan, LENGTHS["both"], lanes_outermost=False, turned=False)
+    tiles = tiles_of(plan, LENGTHS["both"], lanes_outermost=False, transposed=False)
     for want in tiles:
         given = dut.tile.shape().members
         tile = {key: value for key, value in want.items() if key in given}

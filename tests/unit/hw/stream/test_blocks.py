@@ -31,7 +31,7 @@ class Parts:
             self._part(rng, rng.randrange(1, most + 1))
 
     def _part(self, rng, count):
-        kind, turned = rng.randrange(len(self.elements)), rng.randrange(2)
+        kind, transposed = rng.randrange(len(self.elements)), rng.randrange(2)
         bits, at = 0, 0
         for number in range(count):
             block = [[rng.getrandbits(self.elements[kind]) for _ in range(self.side)]
@@ -41,9 +41,14 @@ class Parts:
                 at += self.elements[kind]
             drop = int(rng.random() < 0.2)
             self.blocks.append(
-                {"kind": kind, "turned": turned, "drop": drop, "ends": int(number == count - 1)}
+                {
+                    "kind": kind,
+                    "transposed": transposed,
+                    "drop": drop,
+                    "ends": int(number == count - 1),
+                }
             )
-            vectors = zip(*block, strict=True) if turned else block
+            vectors = zip(*block, strict=True) if transposed else block
             self.vectors.append(None if drop else [[self._aligned(kind, e) for e in vector]
                                                    for vector in vectors])  # fmt: skip
         beats = -(-at // self.beat)

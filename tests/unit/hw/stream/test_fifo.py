@@ -21,7 +21,7 @@ RATES = [(1.0, 1.0), (0.3, 1.0), (1.0, 0.3), (0.5, 0.5)]
 
 @pytest.mark.parametrize("depth, quick", KINDS)
 @pytest.mark.parametrize("p_put, p_get", RATES)
-@pytest.mark.parametrize("kind", [{}, {"ahead": True}], ids=str)
+@pytest.mark.parametrize("kind", [{}, {"output_register": True}], ids=str)
 @pytest.mark.sampled(4)
 def test_values_come_out_as_they_went_in(depth, quick, p_put, p_get, kind, rng):
     layout = data.StructLayout({"low": unsigned(5), "high": unsigned(9)})
@@ -42,7 +42,7 @@ def passes(dut, cases, rng, p_put, p_get):
 
 
 @pytest.mark.parametrize("depth, quick", KINDS)
-@pytest.mark.parametrize("kind", [{}, {"ahead": True}], ids=str)
+@pytest.mark.parametrize("kind", [{}, {"output_register": True}], ids=str)
 async def test_holds_exactly_its_depth(depth, quick, kind):
     dut = design(StreamFifo, unsigned(8), depth, quick=quick, **kind)
     ctx = await simulation(dut)
@@ -58,17 +58,17 @@ async def test_holds_exactly_its_depth(depth, quick, kind):
     for count in range(depth):
         assert await get(ctx, dut.o) == count
         assert ctx.get(dut.level) == depth - count - 1
-        assert ctx.get(dut.o.valid) == (depth - count > 1) or not dut.at_once
+        assert ctx.get(dut.o.valid) == (depth - count > 1) or not dut.direct
 
 
 @pytest.mark.parametrize("depth, quick", KINDS)
-@pytest.mark.parametrize("ahead", [False, True])
-async def test_latency_and_throughput(depth, quick, ahead):
+@pytest.mark.parametrize("output_register", [False, True])
+async def test_latency_and_throughput(depth, quick, output_register):
     """As the docstring has them; the model is a deque with the latency of the queue's kind."""
-    dut = design(StreamFifo, unsigned(16), depth, quick=quick, ahead=ahead)
+    dut = design(StreamFifo, unsigned(16), depth, quick=quick, output_register=output_register)
     latency = 1 if quick or depth <= REGISTERS else 2
     inside = deque()  # (value, cycle in which it can leave)
-    taken, given = [], []
+    taken, released = [], []
     ctx = await simulation(dut)
     ctx.set(dut.i.valid, 1)
     ctx.set(dut.o.ready, 1)
@@ -79,21 +79,21 @@ async def test_latency_and_throughput(depth, quick, ahead):
         assert ready == (len(inside) < depth), f"cycle {cycle}"
         if valid:
             assert value == inside.popleft()[0]
-            given.append(cycle)
+            released.append(cycle)
         if ready:
             inside.append((cycle, cycle + latency))
             taken.append(cycle)
-    assert given[0] == latency
-    assert len(given) == (30 if depth == 1 else 60 - latency)
+    assert released[0] == latency
+    assert len(released) == (30 if depth == 1 else 60 - latency)
 
 
 @pytest.mark.parametrize("depth, quick", KINDS)
-@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("output_register", [False, True])
 @pytest.mark.sampled(2)
-async def test_every_cycle_against_a_deque(depth, quick, ahead, rng):
+async def test_every_cycle_against_a_deque(depth, quick, output_register, rng):
     """Both sides at random, from empty to full and back: what is full takes nothing, even as a
     value leaves it, and what is empty gives nothing."""
-    dut = design(StreamFifo, unsigned(16), depth, quick=quick, ahead=ahead)
+    dut = design(StreamFifo, unsigned(16), depth, quick=quick, output_register=output_register)
     latency = 1 if quick or depth <= REGISTERS else 2
     inside = deque()  # (value, cycle in which it can leave)
     full_and_leaving = 0
@@ -134,22 +134,26 @@ class Garbles(DistributedRam):
 
 
 @pytest.mark.parametrize("depth, quick", [(3, False), (REGISTERS, False), (40, True)])
-@pytest.mark.parametrize("ahead", [False, True])
-def test_no_word_is_shown_while_it_is_written(depth, quick, ahead, rng, monkeypatch):
+@pytest.mark.parametrize("output_register", [False, True])
+def test_no_word_is_shown_while_it_is_written(depth, quick, output_register, rng, monkeypatch):
     """The words are those that went in, whatever the memory shows of one that is written."""
     monkeypatch.setattr(fifo, "DistributedRam", Garbles)
-    dut = design(StreamFifo, unsigned(14), depth, quick=quick, ahead=ahead)
+    dut = design(StreamFifo, unsigned(14), depth, quick=quick, output_register=output_register)
     passes(dut, [rng.randrange(1 << 14) for _ in range(200)], rng, 0.6, 0.5)
 
 
 @pytest.mark.parametrize("depth", [LEAST_WORDS - 1, LEAST_WORDS, REGISTERS])
-@pytest.mark.parametrize("ahead", [False, True])
-async def test_a_still_queue_shows_nothing_of_what_is_not_taken(depth, ahead, rng, monkeypatch):
+@pytest.mark.parametrize("output_register", [False, True])
+async def test_a_still_queue_shows_nothing_of_what_is_not_taken(
+    depth, output_register, rng, monkeypatch
+):
     """Where nothing comes, it shows the same in every cycle, whatever is offered, and whatever the
     memory shows of a word that is written."""
     monkeypatch.setattr(fifo, "DistributedRam", Garbles)
-    dut = design(StreamFifo, unsigned(14), depth, still=True, ahead=ahead)
-    assert dut.at_once
+    dut = design(
+        StreamFifo, unsigned(14), depth, stable_output=True, output_register=output_register
+    )
+    assert dut.direct
     assert dut.in_registers == (depth < LEAST_WORDS)
     ctx = await simulation(dut)
     for count in range(2 * depth):
@@ -194,7 +198,7 @@ def test_queues_that_are_one_module():
     assert module(pair, 40) == module(unsigned(14), 40) != module(unsigned(13), 40)
     assert module(pair, 40) != module(pair, 40, quick=True)
     assert module(pair, REGISTERS) == module(pair, REGISTERS, quick=True)
-    assert module(pair, 40) == module(pair, 40, still=True)
-    assert module(pair, 40, quick=True) != module(pair, 40, quick=True, still=True)
-    assert module(pair, 4) != module(pair, 4, ahead=True)
-    assert module(pair, 2) == module(pair, 2, ahead=True), "all of it is in registers"
+    assert module(pair, 40) == module(pair, 40, stable_output=True)
+    assert module(pair, 40, quick=True) != module(pair, 40, quick=True, stable_output=True)
+    assert module(pair, 4) != module(pair, 4, output_register=True)
+    assert module(pair, 2) == module(pair, 2, output_register=True), "all of it is in registers"

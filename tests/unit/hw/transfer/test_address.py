@@ -3,7 +3,7 @@
 
 import pytest
 
-from diastole_hw.transfer.address import Locate
+from diastole_hw.transfer.address import AddressGenerator
 from support.bench import design, pulse, simulation
 
 BITS = 40
@@ -37,7 +37,7 @@ async def locate(ctx, dut, base, count, pitch):
 @pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("beat", [4, 8, 64])
 async def test_address(beat, quick, rng):
-    dut = design(Locate, count_bits=32, step_bits=8, quick=quick)
+    dut = design(AddressGenerator, count_bits=32, step_bits=8, quick=quick)
     cases = EDGES + [
         (rng.randrange(2**37) * 8, rng.getrandbits(rng.randrange(1, 33)), rng.randrange(2**20) * 8)
         for _ in range(60)
@@ -63,7 +63,7 @@ async def test_address(beat, quick, rng):
 @pytest.mark.parametrize("beat", [4, 64])
 async def test_of_whole_beats(beat, quick, rng):
     """Multiples of a beat have the same sums where nothing is kept of the bits within one."""
-    dut = design(Locate, count_bits=24, step_bits=12, beat_bytes=beat, quick=quick)
+    dut = design(AddressGenerator, count_bits=24, step_bits=12, beat_bytes=beat, quick=quick)
     cases = [
         (rng.getrandbits(BITS) & -beat, rng.getrandbits(rng.randrange(25)), rng.getrandbits(32))
         for _ in range(40)
@@ -81,7 +81,7 @@ async def test_of_whole_beats(beat, quick, rng):
 
 
 async def test_without_steps(rng):
-    dut = design(Locate, count_bits=22, beat_bytes=16)
+    dut = design(AddressGenerator, count_bits=22, beat_bytes=16)
     assert not {"next", "step"} & set(dut.signature.members)
     ctx = await simulation(dut)
     for bits in (0, 1, 5, 22):
@@ -95,7 +95,7 @@ async def test_without_steps(rng):
 @pytest.mark.parametrize("quick", [False, True])
 async def test_start_again_before_the_end(quick):
     """The first address is forgotten, whatever has been added to it."""
-    dut = design(Locate, count_bits=32, step_bits=8, quick=quick)
+    dut = design(AddressGenerator, count_bits=32, step_bits=8, quick=quick)
     ctx = await simulation(dut)
     ctx.set(dut.step, 8)
     ctx.set(dut.start, 1)

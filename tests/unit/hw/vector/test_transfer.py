@@ -7,7 +7,7 @@ from amaranth.hdl import Value
 
 from diastole_hw.vector.stream_layouts import VectorShape
 from diastole_hw.vector.vector_tables import entries, entry_bits
-from diastole_sim.spec.limits import COUNTED_BITS, STORED, VectorTable, vector_tables
+from diastole_sim.spec.limits import COUNTED_BITS, STORABLE_TABLES, VectorTable, vector_tables
 from diastole_sim.spec.micro import INVERSE, SCALE
 from support.bench import design, simulation
 from support.bus import ServiceMemory
@@ -115,7 +115,7 @@ async def test_tables_come_from_memory_and_go_there(data_width, block, decides, 
         table = rng.choice(vector_tables(choices=shape.has_choices))
         size = entry_bits(shape, table) // 8
         first, count, step, places, at = a_transfer(rng, shape, table, most=70)
-        store = bool(table in STORED and held[table] and rng.random() < 0.5)
+        store = bool(table in STORABLE_TABLES and held[table] and rng.random() < 0.5)
         expected = bytearray(memory.bytes)
         if store:
             first = rng.choice(list(held[table]))

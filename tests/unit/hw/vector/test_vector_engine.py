@@ -303,7 +303,7 @@ def test_images_in_patches(cls, tile, by_columns, limits, error, rng):
     assert bool(seen.images) == (error == ErrorCode.NONE)
     patches = limits["patches"]
     if wide < 4 and cls < 3 and limits["widest"] == 13:
-        taken = patches is not None and patches.takes(
+        taken = patches is not None and patches.accepts(
             cls, (2, 4), tile, by_columns=bool(by_columns)
         )
         assert taken == (error == ErrorCode.NONE)

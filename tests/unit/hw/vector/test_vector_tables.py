@@ -11,7 +11,13 @@ from diastole_hw.vector.vector_tables import (
     entries,
     entry_bits,
 )
-from diastole_sim.spec.limits import COUNTED_BITS, OF_CHOICES, STORED, VectorTable, vector_tables
+from diastole_sim.spec.limits import (
+    COUNTED_BITS,
+    STORABLE_TABLES,
+    WIDTH_TABLES,
+    VectorTable,
+    vector_tables,
+)
 from support.bench import design, run, simulation
 
 READERS = {
@@ -26,7 +32,7 @@ READERS = {
     VectorTable.EPS: [("amax_en", "amax_at", "eps")],
     VectorTable.WIDTHS: [("amax_en", "amax_at", "widths")],
 }
-OTHERS = [table for table in VectorTable if table not in OF_CHOICES]
+OTHERS = [table for table in VectorTable if table not in WIDTH_TABLES]
 WORDS = {table: readers[0][2] for table, readers in READERS.items()}
 
 
@@ -92,7 +98,7 @@ class Bench:
             for _ in range(2):
                 assert ctx.get(Value.cast(getattr(dut, word))) == self.held[table][at], table.name
                 await ctx.tick()
-        if table in STORED:
+        if table in STORABLE_TABLES:
             ctx.set(dut.take, {"valid": 1, "table": table, "at": at})
             await ctx.tick()
             ctx.set(dut.take, {"valid": 0, "table": table, "at": 0})
@@ -171,7 +177,7 @@ async def test_scales_have_two_users(table, rng):
     for at in (7, 8):
         await it.read(table, at)
     await it.read(VectorTable.AMAX, 9)
-    if table in STORED:
+    if table in STORABLE_TABLES:
         ctx.set(dut.amax_at, 9)
         ctx.set(dut.amax_en, 1)
         ctx.set(dut.take, {"valid": 1, "table": table, "at": 8})

@@ -107,7 +107,7 @@ def test_there_and_back(kind, grouping, special, window):
         same_values(copy.values(), tensor.values(number))
     back = from_codes(codes, "x", chosen)
     same_stored(back, tensor)
-    assert (back.shape, back.chosen, back.block) == (tensor.shape, tensor.chosen, tensor.block)
+    assert (back.shape, back.storage, back.block) == (tensor.shape, tensor.storage, tensor.block)
     assert back.tensor_exponent == tensor.tensor_exponent
     assert (back.saturated, back.underflowed) == (0, 0)
 
@@ -144,7 +144,7 @@ def test_a_machine_that_is_wrong_is_found():
     read = as_read(tensor)
     wrong = replace(read.copies[1], exponents=read.copies[1].exponents - np.uint8(8))
     wrong = replace(read, copies=(read.copies[0], wrong))
-    text = "stored elements have no code of mxfp8_e4m3 under the tensor's scales, the first at ["
+    text = "stored elements have no code in mxfp8_e4m3 under the scales of the tensor; the first"
     with pytest.raises(ValueError, match=re.escape(text)):
         to_codes(wrong, tensor)
     for kind in ("bfp4", "nvfp4"):
@@ -153,10 +153,10 @@ def test_a_machine_that_is_wrong_is_found():
         exponents = tensor.copies[0].exponents.copy()
         exponents[tuple(place)] += 1
         wrong = (replace(tensor.copies[0], exponents=exponents), *tensor.copies[1:])
-        with pytest.raises(ValueError, match="stored elements have no code of"):
+        with pytest.raises(ValueError, match="stored elements have no code in"):
             to_codes(replace(tensor, copies=wrong), tensor)
     tensor = convert(data(), numerics("nvfp4"))
-    with pytest.raises(ValueError, match="the tensor's scale has the exponent 3, not "):
+    with pytest.raises(ValueError, match="the scale of the tensor has the exponent 3, not "):
         to_codes(replace(tensor, tensor_exponent=3), tensor)
 
 
@@ -304,7 +304,7 @@ def test_a_block_that_is_no_number_has_no_codes_where_nothing_can_say_it():
     stored = quantise(array, Conversion("x", tag=0, step=0), chosen, seed=0)
     with pytest.raises(
         ValueError,
-        match=exactly("e3m4 tensor has no code for NaN and Inf, nor scales that could say it"),
+        match=exactly("e3m4 tensor cannot store NaN and Inf, neither in elements nor in scales"),
     ):
         to_codes(stored)
     assert np.isnan(stored.values()).all()

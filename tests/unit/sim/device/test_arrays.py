@@ -13,7 +13,7 @@ from diastole_sim.device.arrays import (
     as_float32,
     as_matrices,
     as_matrix,
-    rounded,
+    count_rounded,
 )
 from support.texts import exactly
 
@@ -122,11 +122,14 @@ def test_float32_is_not_copied():
 @pytest.mark.parametrize(
     "given, what",
     [
-        (Array(TypeError("not without get()")), "Array cannot be read as one: not without get()"),
-        (Array(RuntimeError("sparse")), "Array cannot be read as one: sparse"),
+        (
+            Array(TypeError("not without get()")),
+            "Array cannot be read as an array: not without get()",
+        ),
+        (Array(RuntimeError("sparse")), "Array cannot be read as an array: sparse"),
         (
             Torch(np.ones((1, 1), complex), "torch.complex32"),
-            "Torch cannot be read as one: can't convert, or got unsupported ScalarType",
+            "Torch cannot be read as an array: can't convert, or got unsupported ScalarType",
         ),
     ],
 )
@@ -170,7 +173,7 @@ def test_what_is_rounded(kind):
     wide, count = ROUNDED[kind]
     with np.errstate(over="ignore"):
         narrow = wide.astype(np.float32)
-    assert rounded(wide, narrow) == count
+    assert count_rounded(wide, narrow) == count
     exact = [_exact(element) != _exact(short) for element, short in zip(wide, narrow, strict=True)]
     assert sum(exact) == count
 
@@ -192,8 +195,9 @@ def test_it_says_what_it_rounds():
     with pytest.warns(RoundedWarning) as caught:
         taken = as_float32("X", given)
     (warning,) = caught
-    assert (
-        str(warning.message) == "X is rounded from float64 to float32, which is what is quantised"
+    assert str(warning.message) == (
+        "X is rounded from float64 to float32, and 2 of 3 elements "
+        "change; pass float32 to avoid this warning"
     )
     assert warning.filename == __file__
     assert taken.note == "X was converted from float64 to float32, which rounded 2 of 3 elements"

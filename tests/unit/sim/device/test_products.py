@@ -63,7 +63,7 @@ class Device(Products):
         self.results = {}
         self.done = []
 
-    def _names_over_time(self):
+    def _tags_over_time(self):
         return self.over_time
 
     def _convert(self, array, asked):
@@ -75,7 +75,7 @@ class Device(Products):
             self.log.append(("scale", asked.scale))
         return Held(shape=array.shape, tensor_class=name, owner=self, tag=tag, array=array)
 
-    def _own(self, operand):
+    def _device_tensor(self, operand):
         return operand if getattr(operand, "owner", None) is self else None
 
     def _multiply(self, operation, operands, sizes, converted):
@@ -159,7 +159,7 @@ def test_arrays_beside_tensors_have_their_own_tags(device):
     [
         (
             lambda device: (array("X"), held(None, "W")),
-            "W must be an array or a tensor of this device, not of another",
+            "W must be an array or a tensor of this device, not a tensor of another device",
         ),
         (
             lambda device: (array("X"), held(device, "W", "x")),
@@ -171,18 +171,21 @@ def test_arrays_beside_tensors_have_their_own_tags(device):
         ),
         (
             lambda device: (array("X"), np.ones(4)),
-            "W must have two axes, or more in a stack of matrices, none empty, not the shape 4",
+            (
+                "W must be a matrix or a stack of matrices, and no axis may have the length "
+                "0; the shape is 4"
+            ),
         ),
         (
             lambda device: (np.ones((2, 2, 3)), np.ones((3, 3, 4))),
             (
-                "the axes in front of rows and columns must broadcast as those of numpy.matmul do; "
-                "they are (2,) of X, (3,) of W"
+                "the axes in front of rows and columns must broadcast as in numpy.matmul, "
+                "but the axes in front are (2,) of X, (3,) of W"
             ),
         ),
         (
             lambda device: (array("X"), Stack(leading=(1,), tensors=(held(None, "W"),))),
-            "W must be an array or a tensor of this device, not of another",
+            "W must be an array or a tensor of this device, not a tensor of another device",
         ),
         (
             lambda device: (array("X"), Stack(leading=(1,), tensors=(held(device, "W", "dy"),))),
@@ -190,7 +193,10 @@ def test_arrays_beside_tensors_have_their_own_tags(device):
         ),
         (
             lambda device: (array("dY"), array("W")),
-            "the columns of X are 4, but the rows of W are 3; they must be equal",
+            (
+                "the number of columns of X is 4, but the number of rows of W is 3; "
+                "the two numbers must be equal"
+            ),
         ),
     ],
 )
@@ -228,7 +234,7 @@ def test_conversions_alone(device):
     assert device.log == [("convert", "w", 9, 3), ("scale", 4)]
     with pytest.raises(ValueError, match=exactly("dY must hold real numbers, not None")):
         device.convert(None, "dy")
-    text = "W must have two axes, none empty, not the shape 1 x 1 x 2"
+    text = "W must be a matrix with at least one row and one column; the shape is 1 x 1 x 2"
     with pytest.raises(ValueError, match=exactly(text)):
         device.convert(np.ones((1, 1, 2)), "w")
     with pytest.raises(ValueError, match=exactly("tensor class must be one of x, w, dy, not 'W'")):
@@ -277,8 +283,8 @@ def test_tags_that_name_tensors_over_time_stay(device):
 @pytest.mark.parametrize(
     "tags, message",
     [
-        ((1,), "tags must be 2 integers, of X and W, not (1,)"),
-        ((1, 2, 3), "tags must be 2 integers, of X and W, not (1, 2, 3)"),
+        ((1,), "tags must be 2 integers, for X and W, not (1,)"),
+        ((1, 2, 3), "tags must be 2 integers, for X and W, not (1, 2, 3)"),
         ((1, 2**32), "tag must be an integer in 0..4294967295, not 4294967296"),
         ((None, 1), "tag must be an integer in 0..4294967295, not None"),
     ],
@@ -291,7 +297,7 @@ def test_tags_that_are_none(tags, message, device):
 
 def test_tags_of_three(device):
     with pytest.raises(
-        ValueError, match=r"^tags must be 3 integers, of X, W and dY, not \(0, 1\)$"
+        ValueError, match=r"^tags must be 3 integers, for X, W and dY, not \(0, 1\)$"
     ):
         device.backward(array("X"), array("W"), array("dY"), tags=(0, 1))
 

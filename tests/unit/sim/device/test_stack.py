@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from diastole_sim.device.interface import CommandCounters
-from diastole_sim.device.stack import Stack, added, broadcast, stacked, uses
+from diastole_sim.device.stack import Stack, broadcast, stacked, sum_counters, uses
 
 
 def tensor(number, **changes):
@@ -89,5 +89,5 @@ def counters(unit):
 
 
 def test_counters_are_added():
-    assert added([counters(1), counters(10), counters(100)]) == counters(111)
-    assert added([None, None]) is None
+    assert sum_counters([counters(1), counters(10), counters(100)]) == counters(111)
+    assert sum_counters([None, None]) is None

@@ -230,7 +230,7 @@ def test_classes_have_their_own_format_and_rounding(np_rng):
     for key, (name, rule) in own.items():
         got = quantise(array, Conversion(key, **AT), mixed, seed=SEED)
         want = convert(array, name, rule=rule)
-        assert (got.tensor_class, got.chosen) == (key, mixed.tensor_class(key))
+        assert (got.tensor_class, got.storage) == (key, mixed.tensor_class(key))
         np.testing.assert_array_equal(got.values(), want.values())
 
 

@@ -74,7 +74,7 @@ def test_images_are_those_of_the_converter(np_rng):
             numerics,
             seed=bench.machine.seed,
         )
-        layouts = image_layouts(tensor.chosen, tensor.shape, block=4, data_width=64)
+        layouts = image_layouts(tensor.storage, tensor.shape, block=4, data_width=64)
         for copy, layout in enumerate(layouts):
             image = bench.machine.memory.read(converted.images[name][copy], layout.total_bytes)
             assert np.array_equal(image, layout.pack(tensor.copies[copy]))
@@ -243,7 +243,7 @@ def test_gradients_that_are_not_finite_set_the_overflow_bit(name, value):
         Command.convert(name, rows=3, cols=5, source=source, destination=image, tag=0, step=0)
     )
     assert machine.overflow == (name == "dy")
-    assert machine.seen.flags == {f"{name}_{'nan' if np.isnan(value) else 'inf'}"}
+    assert machine.status.flags == {f"{name}_{'nan' if np.isnan(value) else 'inf'}"}
 
 
 def test_products_that_are_too_large_set_the_overflow_bit():
@@ -257,7 +257,7 @@ def test_products_that_are_too_large_set_the_overflow_bit():
     command = converted.product(Opcode.FORWARD, numerics, out_a=bench.take_floats((4, 4)))
     bench.machine.execute(replace(command, m=4, n=4, k=4))
     assert bench.machine.overflow
-    assert "overflow" in bench.machine.seen.flags
+    assert "overflow" in bench.machine.status.flags
 
 
 def test_steps_repeat_until_their_end_and_sources_move_with_them():

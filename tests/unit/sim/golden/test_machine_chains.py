@@ -56,7 +56,7 @@ def _image_as_judged(placed, stream, values):
         seed=machine.seed,
     )
     layouts = image_layouts(
-        tensor.chosen, tensor.shape, block=machine.numerics.block, data_width=64
+        tensor.storage, tensor.shape, block=machine.numerics.block, data_width=64
     )
     for copy, layout in enumerate(layouts):
         image = machine.memory.read(stream.address + copy * stream.offset, layout.total_bytes)
@@ -68,13 +68,13 @@ def checked_chain(placed, command, judged):
     """Do a chain and see that it did what the judge says, and nothing outside its areas."""
     machine = placed.bench.machine
     before = machine.memory.read(0, machine.memory.size).copy()
-    areas = machine.written(command)
+    areas = machine.written_areas(command)
     machine.execute(command)
     as_judged(placed, judged)
     after = machine.memory.read(0, machine.memory.size)
     touched = np.zeros(machine.memory.size, np.bool_)
     for area in areas:
-        if area.which is None:
+        if area.table is None:
             for row in range(area.count):
                 touched[area.first + row * area.pitch :][: area.length] = True
     assert not ((before != after) & ~touched).any()
@@ -114,7 +114,7 @@ def test_chains_at_the_drain_are_as_judged(opcode, rng, np_rng):
         for stream in scene.inputs:
             if stream and stream.kind == w.KIND_PRODUCT:
                 stream.data = result
-        bench.machine.seen.flags.clear()
+        bench.machine.status.flags.clear()
         placed = PlacedScene(bench, scene, rng, step=2)
         nest = Nest(
             t_blocks=scene.tile[0],

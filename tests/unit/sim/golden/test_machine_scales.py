@@ -45,7 +45,7 @@ def test_scale_slots(np_rng):
                 numerics,
                 seed=machine.seed,
             )
-            (layout,) = image_layouts(expected.chosen, (3, 5), block=4, data_width=64)
+            (layout,) = image_layouts(expected.storage, (3, 5), block=4, data_width=64)
             found = machine.memory.read(place, layout.total_bytes)
             assert np.array_equal(found, layout.pack(expected.copies[0])), command
             assert machine.tables.amax[7].tolist() == [amax, step, 0 if step == 3 else amax]
@@ -76,7 +76,7 @@ def test_a_program_and_a_host_have_the_same_scales(history, margin, np_rng):
             wanted = device.convert(tensor, "x", tag=8, step=step)
             if step == 0:
                 continue  # a host measures where a machine takes 1.0
-            (layout,) = image_layouts(wanted.chosen, (rows, cols), block=4, data_width=64)
+            (layout,) = image_layouts(wanted.storage, (rows, cols), block=4, data_width=64)
             found = machine.memory.read(place, layout.total_bytes)
             assert np.array_equal(found, layout.pack(wanted.copies[0])), (step, part)
 

@@ -60,7 +60,7 @@ class Slotted:
         machine = self.bench.machine
         machine.memory.write(self.image, np.full(4096, 0xA5, np.uint8))
         machine.execute(self.command)
-        held = machine.memory.held(self.image)
+        held = machine.memory.source_at(self.image)
         assert held is not None
         return held.tensor
 

@@ -15,7 +15,7 @@ class Thing:
 
     def __init__(self, memory, address, length, value):
         self.count, self.length, self.value = 0, length, value
-        memory.hold(address, length, self, self.pack)
+        memory.write_lazily(address, length, self, self.pack)
 
     def pack(self):
         self.count += 1
@@ -52,22 +52,22 @@ def test_what_is_outside(address, count, pitch, length):
     with pytest.raises(OutsideError):
         memory.write_rows(address, pitch, np.zeros((count, length), np.uint8))
     with pytest.raises(OutsideError):
-        memory.hold(address, (count - 1) * pitch + length, None, lambda: byte())
+        memory.write_lazily(address, (count - 1) * pitch + length, None, lambda: byte())
     assert not memory.read(0, 16).any()
 
 
 def test_things_are_packed_when_they_are_read_and_only_once():
     memory = GoldenMemory(16)
     thing = Thing(memory, 4, 4, 7)
-    assert memory.held(4) is thing
-    assert memory.held(5) is None
+    assert memory.source_at(4) is thing
+    assert memory.source_at(5) is None
     assert not memory.read(0, 4).any()
     assert not memory.read(8, 8).any()
     assert thing.count == 0
     for _ in range(2):
         assert memory.read(7, 2).tolist() == [7, 0]
     assert thing.count == 1
-    assert memory.held(4) is thing
+    assert memory.source_at(4) is thing
 
 
 @pytest.mark.parametrize("address", [3, 4, 7])
@@ -79,7 +79,7 @@ def test_what_is_written_in_part_is_packed_first(address):
     expected[address : address + 2] = [1, 2]
     assert memory.read(0, 16).tolist() == expected
     assert thing.count == 1
-    assert memory.held(4) is None
+    assert memory.source_at(4) is None
 
 
 def test_what_is_written_over_is_never_packed():
@@ -88,9 +88,9 @@ def test_what_is_written_over_is_never_packed():
     memory.write(4, byte(1, 1, 1, 1))
     things.append(Thing(memory, 4, 4, 8))
     things.append(Thing(memory, 4, 4, 9))
-    assert memory.held(4) is things[2]
+    assert memory.source_at(4) is things[2]
     things.append(Thing(memory, 3, 6, 5))
-    assert memory.held(4) is None
+    assert memory.source_at(4) is None
     assert memory.read(0, 16).tolist() == [0] * 3 + [5] * 6 + [0] * 7
     assert [thing.count for thing in things] == [0, 0, 0, 1]
 
@@ -113,5 +113,5 @@ def test_a_thing_that_overlaps_in_part_is_packed_before_another_is_there():
     things = [Thing(memory, 4, 4, 7), Thing(memory, 6, 4, 8)]
     assert memory.read(0, 16).tolist() == [0] * 4 + [7] * 2 + [8] * 4 + [0] * 6
     assert [thing.count for thing in things] == [1, 1]
-    assert memory.held(4) is None
-    assert memory.held(6) is things[1]
+    assert memory.source_at(4) is None
+    assert memory.source_at(6) is things[1]

@@ -337,7 +337,7 @@ def test_stacks_are_done_in_pieces_that_stay_near(np_rng, monkeypatch):
     w = np_rng.standard_normal((5, 5, 9)).astype(np.float32)
     found = []
     for limit in (1, 2 * 9 * 6, 1 << 20):
-        monkeypatch.setattr(device_module, "ELEMENTS_AT_ONCE", limit)
+        monkeypatch.setattr(device_module, "BATCH_ELEMENTS", limit)
         found.append(NumpyDevice(NUMERICS, seed=4).forward(x, w).y)
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])

@@ -31,7 +31,7 @@ def tensor(name, copies, shape, grouping=None, exponent=None):
     return Quantised(
         shape=shape,
         tensor_class="x",
-        chosen=numerics.x,
+        storage=numerics.x,
         block=2,
         copies=tuple(copies),
         tensor_exponent=exponent,

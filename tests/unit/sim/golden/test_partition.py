@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from diastole_sim.golden.partition import Partition, nonzeros, turned
+from diastole_sim.golden.partition import Partition, nonzeros, transpose
 from diastole_sim.spec.formats import parse_grouping
 
 
@@ -33,5 +33,5 @@ def test_reduced_and_spread():
 
 def test_matrices_of_a_stack():
     stack = np.array([[[0, 1, 2], [3, 0, 0]], [[0, 0, 0], [0, 0, 5]]])
-    assert turned(stack).tolist() == [[[0, 3], [1, 0], [2, 0]], [[0, 0], [0, 0], [0, 5]]]
+    assert transpose(stack).tolist() == [[[0, 3], [1, 0], [2, 0]], [[0, 0], [0, 0], [0, 5]]]
     assert nonzeros(stack).tolist() == [3, 1]

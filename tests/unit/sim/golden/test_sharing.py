@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from diastole_sim.golden.numpy_device import NumpyDevice
-from diastole_sim.golden.sharing import cut, joined, parts_of, share
+from diastole_sim.golden.sharing import cut, join_results, parts_of, share
 from diastole_sim.spec.image import image_layouts
 from diastole_sim.spec.operations import OPERATIONS
 from diastole_sim.spec.part import ProductPart, free_axes
@@ -52,7 +52,7 @@ def test_parts_are_the_whole(op, axis, machine, np_rng):
     for name, values in whole.values.items():
         assert shared.values[name].tobytes() == values.tobytes()
     assert len(shared.parts) == 2
-    again = joined(OPERATIONS[op], shared.parts, axis)
+    again = join_results(OPERATIONS[op], shared.parts, axis)
     assert all(values.tobytes() == again[name].tobytes() for name, values in whole.values.items())
     assert shared.exact == all(part.exact for part in shared.parts)
 
@@ -79,7 +79,7 @@ def test_a_cut_has_the_elements_of_the_whole(machine, np_rng):
         part = cut(tensor, axis, first, last)
         kept = (slice(first, last), slice(None)) if axis == 0 else (slice(None), slice(first, last))
         assert part.shape == tensor.values()[kept].shape
-        layouts = image_layouts(part.chosen, part.shape, block=part.block, data_width=64)
+        layouts = image_layouts(part.storage, part.shape, block=part.block, data_width=64)
         for number, (copy, layout) in enumerate(zip(part.copies, layouts, strict=True)):
             values = tensor.values(number)[kept]
             assert part.values(number).tobytes() == np.ascontiguousarray(values).tobytes()

@@ -77,14 +77,14 @@ def test_what_a_slot_says_of_widths():
     """r = 1/2 against thresholds of 2^-16: above 2^15 - 1, not above 2^15."""
     tables, half = make_tables(), Improvement(num=1, den=2)
     tables.eps[:2] = 2**15 - 1, 2**15
-    tables.turn(0, by_slot=False, seen=half)
-    tables.turn(1, by_slot=True, seen=half)
-    assert (tables.last(0), tables.next(0)) == (0, 1)
-    assert (tables.last(1), tables.next(1)) == (0, 0)
-    tables.turn(0, by_slot=True, seen=None)
-    assert (tables.last(0), tables.next(0)) == (1, 1)
+    tables.update_widths(0, by_slot=False, improvement=half)
+    tables.update_widths(1, by_slot=True, improvement=half)
+    assert (tables.last_planes(0), tables.next_planes(0)) == (0, 1)
+    assert (tables.last_planes(1), tables.next_planes(1)) == (0, 0)
+    tables.update_widths(0, by_slot=True, improvement=None)
+    assert (tables.last_planes(0), tables.next_planes(0)) == (1, 1)
     tables.eps[0] = 2**15
-    tables.turn(0, by_slot=False, seen=half)
-    assert (tables.last(0), tables.next(0)) == (1, 0)
-    tables.turn(0, by_slot=True, seen=half)
+    tables.update_widths(0, by_slot=False, improvement=half)
+    assert (tables.last_planes(0), tables.next_planes(0)) == (1, 0)
+    tables.update_widths(0, by_slot=True, improvement=half)
     assert tables.widths[:3].tolist() == [0, 0, 0]

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from diastole_sim.host.ahead import areas_of, with_ahead
+from diastole_sim.host.ahead import areas_of, mark_overlaps
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_check import decode
 from diastole_sim.spec.command_table import Opcode
@@ -100,7 +100,7 @@ def apart(kind, operation, number):
 
 
 def ahead_of(kind, *commands):
-    return [each.ahead for each in with_ahead(commands, numerics_of(kind), WIDTH)]
+    return [each.ahead for each in mark_overlaps(commands, numerics_of(kind), WIDTH)]
 
 
 @pytest.mark.parametrize("operation", FIELDS)
@@ -153,12 +153,12 @@ def test_only_the_one_before_counts():
     first, second, third = (apart(kind, "forward", number) for number in range(3))
     again = replace(first, out_a=third.out_a)
     commands = [first, second, again, again, third, first]
-    found = with_ahead(commands, numerics_of(kind), WIDTH)
+    found = mark_overlaps(commands, numerics_of(kind), WIDTH)
     assert [each.ahead for each in found] == [0, 1, 1, 0, 0, 1]
     assert [replace(each, ahead=0) for each in found] == commands
     limits = Limits.of(numerics_of(kind), data_width=WIDTH)
     assert [decode(each.encode(), limits) for each in found] == list(found)
-    assert with_ahead([], numerics_of(kind), WIDTH) == ()
+    assert mark_overlaps([], numerics_of(kind), WIDTH) == ()
 
 
 def test_what_was_said_before_does_not_count():

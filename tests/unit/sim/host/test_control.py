@@ -141,7 +141,7 @@ def test_the_write_window_is_the_hull(control, machine, order):
 
 def test_a_command_has_64_bytes(control, machine):
     for wrong in (b"", bytes(63), bytes(128)):
-        with pytest.raises(ValueError, match=exactly("every command has 64 bytes")):
+        with pytest.raises(ValueError, match=exactly("every command must have 64 bytes")):
             execute(control, [good(), wrong])
     assert not machine.writes
 
@@ -169,7 +169,7 @@ def test_refusals_that_are_not_in_the_table(control, machine, sabotage):
     machine.sabotage = sabotage
     with pytest.raises(ProtocolError) as caught:
         execute(control, [good(), BAD, good()])
-    expected = "by their table, command 1 was refused with error 1: unknown opcode"
+    expected = "by the table of commands, command 1 was refused with error 1: unknown opcode"
     assert caught.value.message == f"{DIFFERENT[sabotage]}; {expected}"
     assert "command_count = 0x3" in caught.value.report.splitlines()
 
@@ -178,7 +178,7 @@ def test_a_good_command_that_is_refused(control, machine):
     machine.sabotage = "refuses"
     with pytest.raises(ProtocolError) as caught:
         execute(control, [good()])
-    assert caught.value.message.endswith("; by their table, no command was refused")
+    assert caught.value.message.endswith("; by the table of commands, no command was refused")
 
 
 def fails(machine, code, index):
@@ -227,7 +227,7 @@ def test_strays(control, machine):
 
 
 def test_old_strays_do_not_count(control, machine):
-    machine.written = [(0, 8)]
+    machine.written_areas = [(0, 8)]
     assert execute(control, [good()]) == 123
 
 
@@ -260,7 +260,7 @@ def test_a_reset_without_end(control, machine):
     machine.cycle, machine.busy_cycles = 5, 10**9
     with pytest.raises(HardwareHang) as caught:
         control.reset()
-    assert caught.value.message == "still busy 100000 cycles after a reset"
+    assert caught.value.message == "the machine is still busy 100000 cycles after a reset"
     assert RESET_CYCLES + 5 < machine.cycle <= RESET_CYCLES + 205
 
 

@@ -30,13 +30,13 @@ def test_random_use():
         taken[address] = size
     for address in taken:
         heap.free(address)
-    assert heap.taken_bytes == 0
+    assert heap.allocated_bytes == 0
     assert heap.allocate((1 << 18) - 64) == 0x1000, "free pieces were not joined"
 
 
 def test_errors():
     heap = Heap(0, 1024)
-    with pytest.raises(MemoryError, match="no room for 1000 bytes in the machine's memory"):
+    with pytest.raises(MemoryError, match="the memory of the machine has no room for 1000 bytes"):
         heap.allocate(1000)
     with pytest.raises(KeyError):
         heap.free(64)

@@ -113,7 +113,7 @@ def same_tensor(got, wanted):
     for name in known.split():
         assert getattr(got, name) == getattr(wanted, name), name
     read = got.read()
-    assert (read.chosen, read.block, read.amax) == (wanted.chosen, wanted.block, wanted.amax)
+    assert (read.storage, read.block, read.amax) == (wanted.storage, wanted.block, wanted.amax)
     assert read.tensor_exponent == wanted.tensor_exponent
     for stored, copy in zip(read.copies, wanted.copies, strict=True):
         assert (stored.transposed, stored.shape) == (copy.transposed, copy.shape)
@@ -248,7 +248,7 @@ def test_delayed_scales(make, kind):
 def test_scales_that_have_no_place(make):
     for numerics in (KINDS["bfp"], KINDS["fp8"], of(format="bf16", source="given")):
         device, _ = make(numerics)
-        with pytest.raises(ValueError, match="scale must be absent: a x tensor has no scale that"):
+        with pytest.raises(ValueError, match="scale must be left out: this device takes no scale"):
             device.convert(np.ones((2, 2), np.float32), "x", tag=0, scale=0)
 
 
@@ -280,8 +280,9 @@ def test_upload(device, golden):
     with pytest.raises(
         ValueError,
         match=exactly(
-            "the tensor is bfp4 in groups of 8x8 and blocks of 8 (nearest, floor, saturate); this "
-            "device has bfp4 in groups of 4x4 and blocks of 4 (nearest, floor, saturate)"
+            "the tensor is stored as bfp4 in groups of 8x8 and blocks of 8 (nearest, "
+            "floor, saturate), but this device stores bfp4 in groups of 4x4 and blocks of "
+            "4 (nearest, floor, saturate)"
         ),
     ):
         device.upload(other.convert(x, "x", tag=0))
@@ -341,21 +342,21 @@ def test_memory_comes_back(make, kind):
     device, _ = make(KINDS[kind])
     x, w, dy = tensors(40, 40, 40)
     for _ in range(3):
-        before = device.heap.taken_bytes
+        before = device.heap.allocated_bytes
         result = device.backward(x, w, dy)
-        assert device.heap.taken_bytes > before
+        assert device.heap.allocated_bytes > before
         del result
         gc.collect()
-        assert device.heap.taken_bytes == before
+        assert device.heap.allocated_bytes == before
 
 
 def test_operands_that_do_not_fit(device, golden):
     x, w, _dy = tensors(4, 5, 6)
     cases = [
-        (lambda: device.forward(x, x), "the columns of X are 5, but the rows of W are 4"),
-        (lambda: device.backward(x, w, w), "the rows of X are 4, but the rows of dY are 5"),
+        (lambda: device.forward(x, x), "columns of X is 5, but the number of rows of W is 4"),
+        (lambda: device.backward(x, w, w), "rows of X is 4, but the number of rows of dY is 5"),
         (lambda: device.forward(x.astype(str), w), "X must hold real numbers, not <U"),
-        (lambda: device.forward(x[:0], w), "none empty, not the shape 0 x 5"),
+        (lambda: device.forward(x[:0], w), "no axis may have the length 0; the shape is 0 x 5"),
         (
             lambda: device.forward(golden.convert(x, "x", tag=0), w),
             "X must be an array or a tensor",
@@ -368,11 +369,11 @@ def test_operands_that_do_not_fit(device, golden):
         with pytest.raises(ValueError, match=text):
             call()
     a, b = np.ones((1, 65), np.float32), np.ones((65, 1), np.float32)
-    with pytest.raises(ValueError, match="65 elements, more than the 64 that a headroom of 4 bits"):
+    with pytest.raises(ValueError, match="65 elements, but a headroom of 4 allows at most 64"):
         device.forward(a, b)
-    taken = device.heap.taken_bytes
+    taken = device.heap.allocated_bytes
     gc.collect()
-    assert device.heap.taken_bytes <= taken
+    assert device.heap.allocated_bytes <= taken
 
 
 def test_refused_commands(device):
@@ -412,7 +413,7 @@ def test_refusals_are_compared_with_the_table(device, sabotage, words):
     """The second of three commands is malformed; the machine must say so, and just so."""
     area = (device.machine.memory_base, device.machine.memory_base + 4096)
     good = Command.convert("x", rows=1, cols=1, source=area[0], destination=area[0], tag=0, step=0)
-    expected = "by their table, command 1 was refused with error 1: unknown opcode"
+    expected = "by the table of commands, command 1 was refused with error 1: unknown opcode"
     device.machine.sabotage = sabotage
     with pytest.raises(ProtocolError) as caught:
         device.execute([good, Command(opcode=9), good], reads=area, writes=[area])
@@ -425,7 +426,7 @@ def test_good_commands_that_are_refused(device):
     device.machine.sabotage = "refuses"
     with pytest.raises(ProtocolError) as refused:
         device.forward(x, w)
-    assert refused.value.message.endswith("; by their table, no command was refused")
+    assert refused.value.message.endswith("; by the table of commands, no command was refused")
     device.machine.sabotage = "bus fails"  # which no table foretells
     with pytest.raises(CommandError) as caught:
         device.forward(x, w)
@@ -446,7 +447,7 @@ def test_failures_carry_the_registers(device):
 def test_wrong_hardware(folder, monkeypatch):
     product = Product.load(folder)
     monkeypatch.setattr(fake_machine, "MAGIC", 5)
-    with pytest.raises(ProductError, match="its magic is 0x5, not 0x53414944"):
+    with pytest.raises(ProductError, match="register magic reads 0x5, not 0x53414944"):
         HostDevice(FakeMachine(product))
     monkeypatch.undo()
     other = FakeMachine(product)
@@ -454,9 +455,9 @@ def test_wrong_hardware(folder, monkeypatch):
     text = path.read_text()
     path.write_text(text.replace("0123456789abcdef", "1123456789abcdef"))
     other.product = Product.load(folder)
-    with pytest.raises(ProductError, match="its config_hash is 0x1234567, not 0x11234567"):
+    with pytest.raises(ProductError, match="register config_hash reads 0x1234567, not 0x11234567"):
         HostDevice(other)
     path.write_text(text.replace("bfp4", "bfp44"))
     other.product = Product.load(folder)
-    with pytest.raises(ProductError, match="bad numerics: format must be one of"):
+    with pytest.raises(ProductError, match="wrong numerics: format must be one of"):
         HostDevice(other)

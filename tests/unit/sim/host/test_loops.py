@@ -5,7 +5,7 @@ import pytest
 
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole_hw.top import Top
-from diastole_sim.host.loops import ChosenLoops
+from diastole_sim.host.loops import ProductLoops
 from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.modelled_machine import Memory, ModelledMachine
 from diastole_sim.spec.nest import Nest
@@ -19,7 +19,7 @@ SIZES = {"m": 64, "n": 40, "k": 70}
 
 def test_by_the_model():
     machine = ModelledMachine.of(CONFIG.numerics, rows=2, cols=2, data_width=128)
-    loops = ChosenLoops(PARAMETERS)
+    loops = ProductLoops(PARAMETERS)
     limits = loops.limits
     assert limits == CONFIG.plan.nests
     for op in ("forward", "dx", "dw"):
@@ -32,7 +32,7 @@ def test_by_the_memory():
     """One that is far away takes larger tiles."""
     slow = Memory.axi(100)
     machine = ModelledMachine.of(CONFIG.numerics, rows=2, cols=2, data_width=128, memory=slow)
-    chosen = [ChosenLoops(PARAMETERS, memory=memory) for memory in (None, slow)]
+    chosen = [ProductLoops(PARAMETERS, memory=memory) for memory in (None, slow)]
     near, far = (loops.of("forward", m=64, n=64, k=64) for loops in chosen)
     assert far == choose_nest(machine, chosen[1].limits.of("forward"), "forward", 64, 64, 64)
     assert far != near
@@ -45,7 +45,7 @@ def test_by_the_cells():
     found = []
     for cycles in (2, 16):
         machine = ModelledMachine.of(CONFIG.numerics, **rest, cell_cycles=cycles)
-        loops = ChosenLoops(PARAMETERS, cell_cycles=cycles)
+        loops = ProductLoops(PARAMETERS, cell_cycles=cycles)
         found.append(loops.of("forward", **sizes))
         limits = loops.limits.of("forward")
         assert found[-1] == choose_nest(machine, limits, "forward", *sizes.values())
@@ -54,9 +54,11 @@ def test_by_the_cells():
 
 def test_as_it_is_asked_for():
     nest = Nest(t_blocks=4, groups=1, outer="l")
-    loops = ChosenLoops(PARAMETERS, nest)
+    loops = ProductLoops(PARAMETERS, nest)
     assert loops.of("dx", **SIZES) == nest
-    with pytest.raises(ValueError, match=exactly("backward takes no nest: its loops are its own")):
+    with pytest.raises(
+        ValueError, match=exactly("backward takes no nest: the loops of backward are fixed")
+    ):
         loops.of("backward", **SIZES)
     loops.nest = Nest()
     assert loops.of("backward", **SIZES) == Nest()
@@ -68,25 +70,25 @@ def test_as_it_is_asked_for():
 
 def test_gradients_in_one_pass_or_apart():
     """``nano`` keeps a dY of 512 x 512; with groups of vectors there is no such pass."""
-    loops = ChosenLoops(PARAMETERS)
+    loops = ProductLoops(PARAMETERS)
     assert loops.products("dx", m=600, n=9) == ("dx",)
     assert loops.products("backward", m=512, n=512) == ("backward",)
     assert loops.products("backward", m=513, n=9) == ("dx", "dw")
     vectors = MACHINES["mxfp8_e4m3"]
-    loops = ChosenLoops(Top(vectors.plan, config_hash=0).parameters)
+    loops = ProductLoops(Top(vectors.plan, config_hash=0).parameters)
     assert loops.products("backward", m=1, n=1) == ("dx", "dw")
 
 
 @pytest.mark.parametrize("wrong", [{}, PARAMETERS | {"nests": {"forward": 3}}])
 def test_no_manifest(wrong):
     with pytest.raises((KeyError, TypeError, ValueError, AttributeError)):
-        ChosenLoops(wrong)
+        ProductLoops(wrong)
 
 
 def test_gradients_of_planes_in_one_pass_or_apart():
     """A dY of as many planes takes so many times the room; W's planes have parts of half a bank."""
     config = MACHINES["fast_2x2"]
-    plan, loops = config.plan, ChosenLoops(Top(config.plan, config_hash=0).parameters)
+    plan, loops = config.plan, ProductLoops(Top(config.plan, config_hash=0).parameters)
     m, n = plan.fused_blocks_m * plan.block, plan.fused_blocks_n * plan.block
     for dy, w in ((2, 2), (4, 2), (2, 4), (4, 4)):
         most_m = plan.fused_slices_m // (dy // 2) * plan.cols * plan.block
@@ -101,7 +103,7 @@ def test_gradients_of_planes_in_one_pass_or_apart():
 def test_what_is_kept_of_planes():
     """Twice the planes, twice the room."""
     config = MACHINES["fast_2x2"]
-    loops = ChosenLoops(Top(config.plan, config_hash=0).parameters, Nest(keep="stream"))
+    loops = ProductLoops(Top(config.plan, config_hash=0).parameters, Nest(keep="stream"))
     limits = loops.limits.forward
     slab, _ = limits.slabs(Nest())
     chunks = limits.stream_blocks // slab
@@ -109,8 +111,9 @@ def test_what_is_kept_of_planes():
     narrow, wide = (2, 2, 2), (4, 2, 2)
     assert loops.of("forward", m=9, n=9, k=k, widths=narrow).keep == "stream"
     said = (
-        "the nest of forward: keep=stream needs 512 blocks in every bank of what streams, which "
-        "has 256; keep=none fits, and so may shorter tiles or another outer loop"
+        "the nest of forward: keep=stream needs 512 blocks of the streaming operand in "
+        "every bank, but a bank has 256; use keep=none, shorter tiles or another outer "
+        "loop"
     )
     with pytest.raises(ValueError, match=exactly(said)):
         loops.of("forward", m=9, n=9, k=k, widths=wide)

@@ -9,10 +9,10 @@ from diastole_sim.host.product import Product
 
 
 def test_no_product(tmp_path):
-    with pytest.raises(ProductError, match=r"is no product: no manifest\.json can be read"):
+    with pytest.raises(ProductError, match=r"is not a product: manifest\.json cannot be read"):
         Product.load(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
-    with pytest.raises(ProductError, match="is no JSON"):
+    with pytest.raises(ProductError, match="is not JSON"):
         Product.load(tmp_path)
     (tmp_path / "manifest.json").write_text("[]")
     with pytest.raises(ProductError, match="lacks or misspells a key"):
@@ -24,7 +24,10 @@ def test_no_product(tmp_path):
     [
         ({"files": []}, "lists no Verilog file"),
         ({"files": [{"path": "gone.v", "kind": "verilog"}]}, "lacks .*gone.v"),
-        ({"parameters": {"data_width": 48}}, "data_width is 48, not a power of two in 32..512"),
+        (
+            {"parameters": {"data_width": 48}},
+            "data_width is 48, but must be a power of two in 32..512",
+        ),
         ({"parameters": {}}, "lacks or misspells a key: KeyError"),
     ],
 )

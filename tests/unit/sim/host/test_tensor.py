@@ -9,7 +9,7 @@ import pytest
 
 from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.host.heap import Heap
-from diastole_sim.host.tensor import Converted, DeviceTensor
+from diastole_sim.host.tensor import ConversionFacts, DeviceTensor
 from support.numerics import make_numerics
 from support.planes import planar_tensor
 
@@ -71,7 +71,7 @@ def test_images_follow_each_other_in_the_heap():
     other = DeviceTensor(holder, (5, 9), "x")
     assert other.ranges[0][0] >= BASE + length
     assert [tensor.address(copy) for copy in (0, 1)] == [BASE, BASE]
-    assert (tensor.tensor_class, tensor.chosen) == ("w", holder.numerics.w)
+    assert (tensor.tensor_class, tensor.storage) == ("w", holder.numerics.w)
 
 
 @pytest.mark.parametrize("width, planes", [(2, 1), (4, 2), (8, 4)])
@@ -110,21 +110,21 @@ def test_a_second_image_is_of_the_transpose():
 @pytest.mark.sampled(3)
 def test_memory_is_free_when_the_last_reference_is_gone(holder):
     tensor = DeviceTensor(holder, (5, 9), "w")
-    taken = holder.heap.taken_bytes
+    taken = holder.heap.allocated_bytes
     assert taken >= sum(end - start for start, end in tensor.ranges)
     same = tensor
     del tensor
     gc.collect()
-    assert holder.heap.taken_bytes == taken
+    assert holder.heap.allocated_bytes == taken
     del same
     gc.collect()
-    assert holder.heap.taken_bytes == 0
+    assert holder.heap.allocated_bytes == 0
 
 
 def test_what_is_written_is_read(holder, np_rng):
     tensor, wanted = filled(holder, np_rng)
     got = tensor.read()
-    for name in ("shape", "tensor_class", "chosen", "block", "tensor_exponent"):
+    for name in ("shape", "tensor_class", "storage", "block", "tensor_exponent"):
         assert getattr(got, name) == getattr(wanted, name), name
     for name in ("amax", "nan", "inf", "saturated", "underflowed"):
         assert getattr(got, name) == getattr(tensor, name) == getattr(wanted, name), name
@@ -159,19 +159,19 @@ def test_bytes_are_those_of_memory_now(np_rng):
 def test_the_headers_exponent_counts(np_rng):
     holder = make_holder(formats="nvfp4")
     tensor, wanted = filled(holder, np_rng)
-    tensor.note(replace(tensor.converted, tensor_exponent=wanted.tensor_exponent + 5))
+    tensor.note(replace(tensor.facts, tensor_exponent=wanted.tensor_exponent + 5))
     assert tensor.read().tensor_exponent == wanted.tensor_exponent
 
 
-SEEN = Converted(
+SEEN = ConversionFacts(
     nan=True, inf=True, saturated=3, underflowed=4, amax=5, convert_cycles=6, tensor_exponent=7
 )
 ASKED = {
-    "converted": lambda tensor: tensor.converted,
+    "converted": lambda tensor: tensor.facts,
     "read": lambda tensor: tensor.read(),
     "values": lambda tensor: tensor.values(),
     "copy_values": lambda tensor: tensor.copy_values(),
-} | {field.name: lambda t, name=field.name: getattr(t, name) for field in fields(Converted)}
+} | {field.name: lambda t, name=field.name: getattr(t, name) for field in fields(ConversionFacts)}
 
 
 @pytest.mark.parametrize("asked", ASKED)
@@ -179,7 +179,7 @@ def test_what_is_asked_of_a_tensor_makes_its_conversion_run(asked, np_rng):
     """Once; where it stands in memory can be asked before."""
     holder = make_holder(formats="bfp4")
     tensor = DeviceTensor(holder, (5, 9), "w")
-    tensor.unsettled = True
+    tensor.pending = True
     runs = []
 
     def settle():
@@ -187,13 +187,13 @@ def test_what_is_asked_of_a_tensor_makes_its_conversion_run(asked, np_rng):
         tensor.write(converted(holder, np_rng))
         tensor.note(SEEN)
 
-    holder.settle = settle
+    holder.finish = settle
     assert (tensor.address(0), tensor.shape) == (BASE, (5, 9))
     assert tensor.ranges
     assert not runs
     found = ASKED[asked](tensor)
     assert runs == [tensor]
-    assert not tensor.unsettled
+    assert not tensor.pending
     if asked in vars(SEEN):
         assert found == getattr(SEEN, asked)
     if asked == "read":
@@ -207,9 +207,9 @@ def test_what_is_asked_of_a_tensor_makes_its_conversion_run(asked, np_rng):
 def test_a_tensor_that_is_written_is_settled(np_rng):
     holder = make_holder(formats="bfp4")
     tensor = DeviceTensor(holder, (5, 9), "w")
-    assert tensor.converted == Converted()
-    tensor.unsettled = True
+    assert tensor.facts == ConversionFacts()
+    tensor.pending = True
     tensor.write(converted(holder, np_rng))
-    assert not tensor.unsettled
+    assert not tensor.pending
     assert tensor.nan
     assert tensor.convert_cycles == 0

@@ -7,10 +7,10 @@ import pytest
 from diastole.config.file import from_document
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole_sim.perf import ModelledMachine, estimate
-from diastole_sim.perf.choose import candidates, choose_nest, roughly
+from diastole_sim.perf.choose import candidates, choose_nest, closed_form_cost
 from diastole_sim.perf.chunk_walk import loops_of
-from diastole_sim.spec.command import MACHINES_OWN
-from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.command import DEFAULT_NEST
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest
 from diastole_sim.spec.operations import OPERATIONS
 from support.sweep import sweep
 
@@ -51,7 +51,7 @@ def test_the_choice_is_near_the_best(name, rng):
 def all_nests(limits, blocks):
     """Every nest that the machine takes for a product of so many blocks."""
     for t_blocks, groups, chunk in product(limits.t_blocks, limits.groups, limits.chunk):
-        for outer, keep in product(OUTER, KEPT):
+        for outer, keep in product(OUTER, KEEP_VALUES):
             nest = Nest(t_blocks=t_blocks, groups=groups, chunk=chunk, outer=outer, keep=keep)
             if limits.problem(nest, blocks) is None:
                 yield nest
@@ -61,7 +61,7 @@ def test_a_small_product_gets_small_tiles():
     """So that its results leave while it works."""
     machine, nests = made("nano")
     chosen = choose_nest(machine, nests.forward, "forward", 64, 64, 64)
-    found, own = (estimate(machine, "forward", 64, 64, 64, nest) for nest in (chosen, MACHINES_OWN))
+    found, own = (estimate(machine, "forward", 64, 64, 64, nest) for nest in (chosen, DEFAULT_NEST))
     assert chosen.t_blocks * chosen.groups < 8 * 4
     assert found.cycles < 0.65 * own.cycles
 
@@ -72,10 +72,10 @@ def test_a_large_product_is_chosen_in_closed_form():
     op, sizes = "forward", (4096, 4096, 4096)
     chosen = choose_nest(machine, nests.of(op), op, *sizes)
     costs = sorted(
-        roughly(machine, loops_of(machine, op, *sizes, nest))
+        closed_form_cost(machine, loops_of(machine, op, *sizes, nest))
         for nest in candidates(nests.of(op), loops_of(machine, op, *sizes).blocks)
     )
-    cost = roughly(machine, loops_of(machine, op, *sizes, chosen))
+    cost = closed_form_cost(machine, loops_of(machine, op, *sizes, chosen))
     assert cost.cycles <= 1.007 * costs[0].cycles
     assert cost.steps > 1e5
 

@@ -57,10 +57,10 @@ def test_blocks_that_end_inside_a_beat():
 
 
 def test_roles():
-    assert roles_of(NANO, "forward") == Roles(stream=X, held=W)
-    assert roles_of(NANO, "dw") == Roles(stream=X, held=DY, cols_t=True)
-    assert roles_of(NANO, "dx") == Roles(stream=DY, held=W, lanes_down=True, north=True)
-    assert roles_of(EDGE, "dx") == Roles(stream=DY, held=W, lanes_down=True)
+    assert roles_of(NANO, "forward") == Roles(stream=X, stationary=W)
+    assert roles_of(NANO, "dw") == Roles(stream=X, stationary=DY, cols_t=True)
+    assert roles_of(NANO, "dx") == Roles(stream=DY, stationary=W, lanes_down=True, north=True)
+    assert roles_of(EDGE, "dx") == Roles(stream=DY, stationary=W, lanes_down=True)
 
 
 def test_one_chunk():

@@ -51,7 +51,7 @@ def test_no_quicker_than_its_beats_and_words(name, shape, np_rng):
         values = np_rng.standard_normal(shape).astype("float32")
         converted = quantise(values, Conversion(cls, tag=2, step=3), NUMERICS[name], seed=1)
         layouts = image_layouts(
-            converted.chosen, shape, block=NUMERICS[name].block, data_width=data_width
+            converted.storage, shape, block=NUMERICS[name].block, data_width=data_width
         )
         images = zip(layouts, converted.copies, strict=True)
         written = (packed_image(layout, copy, converted).size for layout, copy in images)

@@ -6,7 +6,7 @@ from diastole_sim.perf.draw_delays import (
     draws_ahead,
     hashed_together,
     line_delay,
-    most_slack,
+    max_slack,
     row_delay,
 )
 
@@ -44,14 +44,14 @@ def test_hashes_may_be_ahead_only_so_far():
     """A lane and blocks of 8: eight rows that begin off a hash ask for those of two rows at once,
     then have enough for more words than may be under way."""
     assert draws_ahead(1) == 33
-    assert line_delay(1, 8, 1, (1, 64), most_slack(1)) > 0
-    assert line_delay(1, 8, 0, (0, 64)) == line_delay(1, 2, 1, (1, 16), most_slack(1)) == 0
+    assert line_delay(1, 8, 1, (1, 64), max_slack(1)) > 0
+    assert line_delay(1, 8, 0, (0, 64)) == line_delay(1, 2, 1, (1, 16), max_slack(1)) == 0
 
 
 def test_words_that_wait_ask_earlier():
     """A lane and blocks of 2: both rows begin off a hash, three words before their second one, and
     two hashes are 3 cycles apart."""
-    delays = [line_delay(1, 2, 0, (3, 16), slack) for slack in range(most_slack(1) + 1)]
+    delays = [line_delay(1, 2, 0, (3, 16), slack) for slack in range(max_slack(1) + 1)]
     assert delays == sorted(delays, reverse=True)
     assert delays[0] > delays[-1] == 0
 
@@ -59,13 +59,13 @@ def test_words_that_wait_ask_earlier():
 def test_what_came_before_keeps_the_hashes_busy():
     """Rows of blocks of 8 that follow each other, a lane and an odd pitch: 64 words need more
     hashes than were begun while they waited."""
-    alone = line_delay(1, 8, 1, (1, 8), most_slack(1))
-    assert line_delay(1, 8, 1, (1, 8), most_slack(1), ((1, 8), (1, 8))) > alone
+    alone = line_delay(1, 8, 1, (1, 8), max_slack(1))
+    assert line_delay(1, 8, 1, (1, 8), max_slack(1), ((1, 8), (1, 8))) > alone
 
 
 def test_tiles_side_by_side_keep_them_busy_too():
     """Of 57 columns, in tiles of 32 and 25: each of 4 rows takes one hash more in every tile, a
     block's words later than they could be asked for; 12 cycles, as the hardware counts them."""
     before = ((0, 32), (32, 25), (4 * 57, 32))
-    assert line_delay(1, 4, 57, (4 * 57 + 32, 25), most_slack(1), before) == 12
-    assert line_delay(1, 4, 57, (8 * 57, 32), most_slack(1), (*before[1:], (4 * 57 + 32, 25))) == 12
+    assert line_delay(1, 4, 57, (4 * 57 + 32, 25), max_slack(1), before) == 12
+    assert line_delay(1, 4, 57, (8 * 57, 32), max_slack(1), (*before[1:], (4 * 57 + 32, 25))) == 12

@@ -24,7 +24,7 @@ class Count:
         self.beats = 0
 
     def blocks(self, cls, rows, cols):
-        size = self.machine.block**2 * self.machine.chosen(cls).format.element_bits
+        size = self.machine.block**2 * self.machine.tensor_class(cls).format.element_bits
         for _ in rows:
             for group in sorted({col // 8 for col in cols}):
                 places = [col % 8 for col in cols if col // 8 == group]
@@ -181,7 +181,7 @@ def test_what_sums_and_hidden_loads_are_worth():
         return estimate(modelled(**sizes | changes), "forward", 512, 512, 512).utilisation
 
     assert utilisation(sum_units=2) < 0.85 < utilisation()
-    assert utilisation(most_places=1) < 0.85
+    assert utilisation(max_places=1) < 0.85
     assert utilisation(memory=Memory.axi(200)) > 0.95  # latency is hidden, too
 
 

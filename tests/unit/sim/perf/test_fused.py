@@ -3,7 +3,7 @@
 import pytest
 
 from diastole_sim.perf.chunk_walk import NOTHING, LoadedRegion, Span, blocks
-from diastole_sim.perf.fused import fused_chunks, fused_passes, turned_spans
+from diastole_sim.perf.fused import fused_chunks, fused_passes, transposed_spans
 from diastole_sim.spec.sizes.uses import DY, W, X
 from support.modelled import modelled
 
@@ -42,16 +42,16 @@ def test_turned_rows_of_a_result():
     full = [Span(8, 2, 8, columns=16, start=start, pitch=10) for start in (0, 80)]
     low = Span(4, 2, 8, columns=16, start=160, pitch=10)
     last = Span(4, 1, 2, columns=4, start=168, pitch=10)
-    assert turned_spans(NANO, 20, 20, (0, 2), (0, 2)) == tuple(full)
-    assert turned_spans(NANO, 20, 20, (2, 1), (0, 2)) == (low,)
-    assert turned_spans(NANO, 20, 20, (2, 1), (2, 1)) == (last,)
+    assert transposed_spans(NANO, 20, 20, (0, 2), (0, 2)) == tuple(full)
+    assert transposed_spans(NANO, 20, 20, (2, 1), (0, 2)) == (low,)
+    assert transposed_spans(NANO, 20, 20, (2, 1), (2, 1)) == (last,)
 
 
 @pytest.mark.parametrize("cols, step", [(4, 2), (2, 2), (6, 2), (3, 1), (1, 1)])
 def test_blocks_turn_together_if_a_slice_is_whole_with_them(cols, step):
     machine = modelled(rows=2, cols=cols, block=8, element_bits=(5, 5, 5), data_width=512)
     assert machine.transposed_blocks == step
-    spans = turned_spans(machine, 100, 64, (0, cols), (0, 2))
+    spans = transposed_spans(machine, 100, 64, (0, cols), (0, 2))
     assert {span.rows for span in spans} == {8 * step}
     assert {(span.beats, span.columns, span.vectors) for span in spans} == {(1, 16, 2)}
     assert len(spans) == cols // step

@@ -9,11 +9,11 @@ from diastole_hw.plan.modes import Mode
 from diastole_hw.plan.plan import Plan
 from diastole_hw.random.draws import Draws
 from diastole_sim.perf import Memory, ModelledMachine, estimate
-from diastole_sim.perf.draw_delays import line_delay, most_slack, row_delay
-from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.perf.draw_delays import line_delay, max_slack, row_delay
+from diastole_sim.spec.command import DEFAULT_NEST
 from diastole_sim.spec.command_table import NEST_FIELDS
 from diastole_sim.spec.image import FloatLayout, image_layouts, round_up
-from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest
 from support.bench import design, put, run
 from support.bus import ServiceMemory
 from support.nests import blocks_of, drawn_nest
@@ -33,10 +33,10 @@ def machine_of(plan: Plan, memory: Memory = SERVICES) -> ModelledMachine:
     )  # fmt: skip
 
 
-def run_engine(plan: Plan, op: str, m: int, n: int, k: int, nest: Nest = MACHINES_OWN):
+def run_engine(plan: Plan, op: str, m: int, n: int, k: int, nest: Nest = DEFAULT_NEST):
     """(cycles, read beats, write beats, stalls by cause) of a product of zeros."""
     operands = {"m": m, "n": n, "k": k}
-    operands |= {"nest_outer": OUTER.index(nest.outer), "nest_keep": KEPT.index(nest.keep)}
+    operands |= {"nest_outer": OUTER.index(nest.outer), "nest_keep": KEEP_VALUES.index(nest.keep)}
     operands |= {field: getattr(nest, name) for name, field in NEST_FIELDS.items()}
     at = 0
     sides = {"x": (m, k), "w": (k, n), "dy": (m, n)}
@@ -133,7 +133,7 @@ def plan_of(name):
     return make_plan(numerics, **sizes)
 
 
-def check(plan, op, sizes, share, nest=MACHINES_OWN):
+def check(plan, op, sizes, share, nest=DEFAULT_NEST):
     """Beats are equal, cycles to four and a share."""
     seen, reads, writes = run_engine(plan, op, *sizes, nest)
     guess = estimate(machine_of(plan), op, *sizes, nest)
@@ -217,7 +217,7 @@ def test_rows_of_draws(lanes, tiles, rng):
         size = len(words[-1])
         cycles = drawn_at(lanes, [*chain.from_iterable(words)])
         shape = lanes, block, pitch, (last, cols)
-        delay = line_delay(*shape, most_slack(lanes), tuple(before))
+        delay = line_delay(*shape, max_slack(lanes), tuple(before))
         assert delay == cycles[-1] - cycles[-size - 1] - size, (shape, before)
         rows = rng.randint(1, 9)
         by_rows = [(row, col) for row in range(rows) for col in range(0, cols, lanes)]

@@ -33,7 +33,7 @@ NESTS = (
     "t_blocks=16,groups=4,chunk=2",
 )  # fmt: skip
 OPERATIONS = ("forward", "dx", "dw", "backward")
-MOST_CYCLES = 300_000
+MAX_CYCLES = 300_000
 """Of the multiplications for each multiplier of a product that is walked through."""
 
 
@@ -57,7 +57,7 @@ def sides(rng, machine, most=5000):
     while True:
         found = [round(2 ** rng.uniform(0, most.bit_length())) for _ in range(3)]
         found[rng.randrange(3)] = rng.randrange(300, most)
-        if prod(found) <= MOST_CYCLES * machine.macs and max(found) <= most:
+        if prod(found) <= MAX_CYCLES * machine.macs and max(found) <= most:
             return found
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole_hw.vector.core.timing import special_cycles, turned_cycles
+from diastole_hw.vector.core.timing import permuted_cycles, special_cycles
 from diastole_hw.vector.stream_layouts import VectorShape
 from diastole_sim.spec.micro import Instruction, MicroOp, When
 from support.vector_model import modelled_vector, move, task_of
@@ -15,7 +15,7 @@ def test_times_are_those_of_the_hardware(block):
         vector = modelled_vector(block=block, specials=specials)
         shape = VectorShape(block=block, data_width=128, specials=specials, panel_vectors=64)
         assert vector.special_cycles == special_cycles(shape)
-        assert vector.turned_cycles == turned_cycles(shape)
+        assert vector.permuted_cycles == permuted_cycles(shape)
         assert vector.slot == shape.slot_cycles
         specials *= 2
 

@@ -1,6 +1,6 @@
 """Moments of units, by hand."""
 
-from diastole_sim.perf.moments import Moment, since, together
+from diastole_sim.perf.moments import Moment, combined, since
 
 
 def test_near_is_in_times_alone():
@@ -14,10 +14,10 @@ def test_near_is_in_times_alone():
 
 
 def test_several_units_are_one():
-    assert together([Moment((1,), (2, 3)), Moment((), ()), Moment((4, 5), (6,))]) == Moment(
+    assert combined([Moment((1,), (2, 3)), Moment((), ()), Moment((4, 5), (6,))]) == Moment(
         (1, 4, 5), (2, 3, 6)
     )
-    assert together([]) == Moment((), ())
+    assert combined([]) == Moment((), ())
 
 
 def test_times_long_past_are_alike():

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from diastole_sim.perf import estimate
-from diastole_sim.perf.choose import candidates, choose_nest, roughly
+from diastole_sim.perf.choose import candidates, choose_nest, closed_form_cost
 from diastole_sim.perf.chunk_walk import NOTHING, loops_of, product_chunks
 from diastole_sim.perf.long import estimate_long
 from diastole_sim.spec.nest import Nest, NestLimits
@@ -189,7 +189,7 @@ def test_planes_that_do_not_fit_together_are_two_products():
 
 def test_loads_that_are_not_hidden_bring_all_planes():
     """Of what streams, which those of what is held need one after the other."""
-    one, fast = (replace(each, most_places=1) for each in (ONE, FAST))
+    one, fast = (replace(each, max_places=1) for each in (ONE, FAST))
     alone = estimate(one, "forward", 512, 512, 512)
     found = estimate(fast, "forward", 512, 512, 512, widths=(4, 6, 2))
     assert alone.utilisation < 0.9
@@ -244,7 +244,7 @@ def test_closed_form_of_a_large_product(planes):
     widths = widths_of("forward", *planes)
     sizes = (2048, 1024, 1024)
     nest = Nest(t_blocks=16, groups=4, chunk=8)
-    cost = roughly(FAST, loops_of(FAST, "forward", *sizes, nest, widths))
+    cost = closed_form_cost(FAST, loops_of(FAST, "forward", *sizes, nest, widths))
     found = estimate_long(FAST, "forward", *sizes, nest, widths)
     assert cost.cycles == pytest.approx(found.cycles, rel=0.03)
     assert cost.beats == pytest.approx(found.read_beats, rel=0.02)  # it leaves out maxima

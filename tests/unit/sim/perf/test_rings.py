@@ -7,7 +7,7 @@ import pytest
 from diastole_sim.perf.chunk_walk import Chunk
 from diastole_sim.perf.modelled_machine import Memory
 from diastole_sim.perf.result_store import EAST, NORTH
-from diastole_sim.perf.rings import Places, Room
+from diastole_sim.perf.rings import FreeSpace, RingPlaces
 from support.modelled import modelled
 
 MACHINE = modelled(rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64, memory=Memory())
@@ -30,7 +30,7 @@ class Taken:
     """An execute unit that took the last pass of its last chunk in this cycle."""
 
     def __init__(self, taken):
-        self.taken = taken
+        self.accepted = taken
 
 
 def chunk(*, first=False, last=False, loads=(True, True), frees=(True, True), uses=(True, False)):
@@ -41,16 +41,16 @@ def chunk(*, first=False, last=False, loads=(True, True), frees=(True, True), us
 
 
 def room(slabs, fused=False, machine=MACHINE, **options):
-    return Room(machine, Drains(), slabs, fused, **options)
+    return FreeSpace(machine, Drains(), slabs, fused, **options)
 
 
 def ran(where, given, taken, freed):
-    where.ran(given, Taken(taken), freed)
+    where.note_chunk(given, Taken(taken), freed)
 
 
 def test_a_ring():
     """Three places: the fourth is the first again, once that is given back."""
-    ring = Places(3)
+    ring = RingPlaces(3)
     assert [ring.take() for _ in range(3)] == [0, 0, 0]
     ring.freed += [50, 60]
     assert [ring.take(), ring.take()] == [50, 60]
@@ -58,13 +58,13 @@ def test_a_ring():
 
 def test_as_many_places_as_slabs_fit():
     """128 blocks of what streams, and 2048 of what is held: of 60 blocks 2, of 500 blocks 4."""
-    assert (MACHINE.stream_blocks, MACHINE.held_blocks) == (128, 2048)
+    assert (MACHINE.stream_blocks, MACHINE.stationary_blocks) == (128, 2048)
     found = room((60, 500))
-    assert [ring.most for ring in found.rings] == [2, 4]
-    one = replace(MACHINE, most_places=1)
-    assert [ring.most for ring in room((60, 500), machine=one).rings] == [1, 4], "what streams"
-    assert [ring.most for ring in room((40, 500), machine=one, streams=2).rings] == [2, 4]
-    assert [ring.most for ring in room((60, 500), machine=one, streams=3).rings] == [2, 4]
+    assert [ring.limit for ring in found.rings] == [2, 4]
+    one = replace(MACHINE, max_places=1)
+    assert [ring.limit for ring in room((60, 500), machine=one).rings] == [1, 4], "what streams"
+    assert [ring.limit for ring in room((40, 500), machine=one, streams=2).rings] == [2, 4]
+    assert [ring.limit for ring in room((60, 500), machine=one, streams=3).rings] == [2, 4]
 
 
 @pytest.mark.parametrize(

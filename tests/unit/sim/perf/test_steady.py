@@ -45,7 +45,7 @@ def one_by_one(self, count, cycles, chunk):
 def test_rows_and_passes_that_repeat(name, monkeypatch):
     quick, skipped = found(name), []
     monkeypatch.setattr(execute.Execute, "_repeat", one_by_one)
-    monkeypatch.setattr(load, "WORTH_KNOWING", 1 << 30)
+    monkeypatch.setattr(load, "MIN_MEMO_RUNS", 1 << 30)
     monkeypatch.setattr(
         result_store.Store, "_skip", lambda self, drain, until=None: skipped.append(drain.row)
     )

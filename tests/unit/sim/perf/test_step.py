@@ -76,7 +76,7 @@ def test_one_that_is_ahead_waits_for_the_unit_alone():
 
 def test_causes_add_up_to_all_cycles():
     found = step_of(chain(), chain(update=1))
-    causes = found.by_cause
+    causes = found.cause_cycles
     assert sum(causes.values()) == found.cycles
     assert causes["wait_update"] == pytest.approx(causes["wait_chain"], rel=0.05)
     assert causes["busy_slots"] == 0
@@ -92,8 +92,8 @@ def test_products_are_busy(monkeypatch):
     drained = Command.chained(Opcode.FORWARD_CHAIN, place, nest=nest, **sizes)
     monkeypatch.setitem(MEMORY, 1000, table)
     found = step_of(drained)
-    assert found.by_cause["busy_slots"] == found.commands[0].slots == 1024
-    assert sum(found.by_cause.values()) == found.cycles
+    assert found.cause_cycles["busy_slots"] == found.commands[0].slots == 1024
+    assert sum(found.cause_cycles.values()) == found.cycles
 
 
 @pytest.mark.parametrize("first", ["chained", "plain"])
@@ -119,9 +119,9 @@ def test_products_in_flight_share_one_array(first, second, monkeypatch):
         found = step_of(made[first], replace(made[second], ahead=ahead))
         slots = sum(each.slots for each in found.commands)
         assert slots == 2 * 64 * 128 * 256 // model().machine.macs
-        assert slots == found.by_cause["busy_slots"] < found.cycles
-        assert sum(found.by_cause.values()) == found.cycles
-        assert all(cycles >= 0 for cycles in found.by_cause.values())
+        assert slots == found.cause_cycles["busy_slots"] < found.cycles
+        assert sum(found.cause_cycles.values()) == found.cycles
+        assert all(cycles >= 0 for cycles in found.cause_cycles.values())
 
 
 @pytest.mark.parametrize("x, w", [(1, 1), (2, 1), (1, 2), (2, 2)])

@@ -113,44 +113,59 @@ OPERATIONS = ", ".join(op.name.lower() for op in MicroOp)
     [
         ("r16 = add r0 r0", "there is no r16, only r0 to r15"),
         ("r31 = add r0 r0", "there is no r31, only r0 to r15"),
-        ("s0 = add r0 r0", "the result is no register: s0"),
-        ("r0 =", "the line ends where an operation should stand"),
+        ("s0 = add r0 r0", "the result is not a register: s0"),
+        ("r0 =", "the line ends where an operation is expected"),
         ("r0 = sub r0 r0", f"there is no operation sub, only {OPERATIONS}"),
-        ("r0 = add r0", "the line ends where operand c of add should stand"),
-        ("r0 = sel r0 -> o0", "-> stands where operand a of sel should"),
-        ("r0 = add r0 r1 r2", "there is no flag r2, and there are no more operands"),
+        ("r0 = add r0", "the line ends where operand c of add is expected"),
+        ("r0 = sel r0 -> o0", "-> is written where operand a of sel is expected"),
+        ("r0 = add r0 r1 r2", "r2 is not a flag, and the operation takes no further operand"),
         ("r0 = add s4 r1", "there is no s4, only s0 to s3"),
-        ("r0 = add o1 r1", "operand a of add is no register, input, constant or number: o1"),
-        ("r0 = add 2 r1", "operand a of add is no register, input, constant or number: 2"),
-        ("r0 = mov --r1", "operand a of mov is no register, input, constant or number: -r1"),
+        (
+            "r0 = add o1 r1",
+            "operand a of add is neither a register, an input, a constant nor a number: o1",
+        ),
+        (
+            "r0 = add 2 r1",
+            "operand a of add is neither a register, an input, a constant nor a number: 2",
+        ),
+        (
+            "r0 = mov --r1",
+            "operand a of mov is neither a register, an input, a constant nor a number: -r1",
+        ),
         ("r0 = mov K[rate]", "no constant has the name rate"),
         ("r0 = mov K[256]", "there is no constant 256, only 0 to 255"),
         (
             "r0 = add K[1] K[2]",
-            "an instruction has one constant; `mov` another to a register",
+            (
+                "an instruction reads at most one constant; copy another constant to a "
+                "register with `mov`"
+            ),
         ),
         ("r0 = mov r1 -> o4", "there is no o4, only o0 to o3"),
         ("r0 = mov r1 -> o7", "there is no o7, only o0 to o3"),
-        ("r0 = mov r1 -> r7", "what is written is no output: r7"),
-        ("r0 = mov r1 ->", "the line ends where an output should stand"),
-        ("mov r1 -> o0 -> o1", "output stands twice"),
-        ("r0 = add r1 r1 keep keep", "keep stands twice"),
-        ("r0 = add r1 r1 turn rows 1 turn rows 1", "turn rows stands twice"),
-        ("r0 = add r1 r1 turn 1", "what is turned is lanes or rows, not 1"),
-        ("r0 = add r1 r1 turn lanes 0", "a turn is 1 or more, not 0"),
-        ("r0 = add r1 r1 turn lanes x", "a turn is 1 or more, not x"),
+        ("r0 = mov r1 -> r7", "the target after -> is not an output: r7"),
+        ("r0 = mov r1 ->", "the line ends where an output is expected"),
+        ("mov r1 -> o0 -> o1", "output is written twice"),
+        ("r0 = add r1 r1 keep keep", "keep is written twice"),
+        ("r0 = add r1 r1 turn rows 1 turn rows 1", "turn rows is written twice"),
+        ("r0 = add r1 r1 turn 1", "`turn` and `turned` work on lanes or rows, not on 1"),
+        ("r0 = add r1 r1 turn lanes 0", "the amount of a `turn` must be at least 1, not 0"),
+        ("r0 = add r1 r1 turn lanes x", "the amount of a `turn` must be at least 1, not x"),
         ("r0 = add r1 r1 turn lanes 9", "turn_lanes must be an integer in 0..7, not 9"),
-        ("r0 = add r1 r1 when not first", "after when there is first, last or not last"),
-        ("turned mov r1 rows", "mov does not have the operands a and c alone"),
-        ("turned add s1 rows", "what is turned is no register: s1"),
-        ("turned add r1 up", "what is turned is lanes or rows, not up"),
-        ("turned add r1 rows keep", "turned takes no flag but when, and an output"),
+        ("r0 = add r1 r1 when not first", "first, last or not last must follow `when`"),
+        (
+            "turned mov r1 rows",
+            "`turned` needs an operation with the operands a and c only, not mov",
+        ),
+        ("turned add s1 rows", "the operand of `turned` is not a register: s1"),
+        ("turned add r1 up", "`turn` and `turned` work on lanes or rows, not on up"),
+        ("turned add r1 rows keep", "`turned` takes only the flag `when` and an output"),
         # Those of the machine, by its own rules.
         ("r0 = mov r1 keep", "mov has no operand c for keep"),
-        ("r0 = add r1 r1 turn lanes 3", "turn lanes 3 is more than log2 B, 2"),
-        ("r0 = add r1 1 turn rows 1", "rows are turned of what is no register"),
+        ("r0 = add r1 r1 turn lanes 3", "turn lanes must be at most log2 B = 2, not 3"),
+        ("r0 = add r1 1 turn rows 1", "only the rows of a register can be turned"),
         ("exp r1", "exp writes no register"),
-        ("r0 = exp s0", "the operand of exp is no register"),
+        ("r0 = exp s0", "the operand of exp is not a register"),
         ("r0 = exp r0 -> o0", "exp writes no stream"),
     ],
 )
@@ -165,8 +180,9 @@ def test_all_that_is_wrong_is_said():
     with pytest.raises(AssemblyError) as caught:
         assemble(text, block=4)
     assert str(caught.value) == (
-        "line 1: operand a of mov is no register, input, constant or number: q: r0 = mov q\n"
-        "line 3: the line ends where operand c of add should stand: r2 = add r1"
+        "line 1: operand a of mov is neither a register, an input, a constant nor a "
+        "number: q: r0 = mov q\nline 3: the line ends where operand c of add is expected: "
+        "r2 = add r1"
     )
 
 
@@ -179,11 +195,11 @@ def test_rules_of_the_whole_program():
     ]
     text = "r0 = mov r1 -> o0 when last"
     assert [each.rule for each in rules(text, always_written=[0])] == [
-        "output stream 0 is not written once in every block"
+        "must write output stream 0 exactly once in every block"
     ]
     problems = rules("nop\nr0 = add s0 s1", panels=[0, 1])
     assert [str(each) for each in problems] == [
-        "line 2: two operands are different streams of the panel: r0 = add s0 s1"
+        "line 2: an instruction reads at most one stream of the panel, not two: r0 = add s0 s1"
     ]
     assert assemble("r0 = add s0 s1", block=4, panels=[1])
 

@@ -20,7 +20,7 @@ from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.registers import WAIT_REGISTERS
 from diastole_sim.train.loss_scaling import LossScaling
 from diastole_sim.train.samples import Samples
-from diastole_sim.train.tasks import given_task
+from diastole_sim.train.tasks import task_of_samples
 from support.numerics import make_numerics
 from support.program_machines import Clocked, faulty
 from support.small_programs import make_limits
@@ -33,7 +33,7 @@ STEPS, EVERY = 5, 2
 @pytest.fixture
 def made(np_rng):
     inputs = np_rng.normal(size=(60, 5)).astype(np.float32)
-    task = given_task(Samples(inputs=inputs, labels=np.arange(60) % 3), "own")
+    task = task_of_samples(Samples(inputs=inputs, labels=np.arange(60) % 3), "own")
     task = replace(task, evaluate_every=EVERY)
     return ProgramOptions(limits=LIMITS, hidden=(12,)).program(task, NUMERICS, steps=STEPS, seed=1)
 
@@ -149,7 +149,7 @@ def test_what_differs(made):
 def growing(np_rng, step, **given):
     """A training whose weights are too large for float32 behind a step: its rate is then 1e38."""
     inputs = 100 * np_rng.normal(size=(60, 5)).astype(np.float32)
-    task = given_task(Samples(inputs=inputs, labels=np.arange(60) % 3), "own")
+    task = task_of_samples(Samples(inputs=inputs, labels=np.arange(60) % 3), "own")
     rate = Sgd(rate=lambda number: 1e38 if number == step else 0.0)
     machine = {"numerics": NUMERICS, "limits": LIMITS}
     return task_program(task, steps=STEPS, seed=1, hidden=(12,), optimiser=rate, **machine, **given)
@@ -197,7 +197,7 @@ def test_what_the_golden_model_does_not_find(made):
 
 def test_a_float_run_that_is_not_finite(np_rng):
     inputs = np.full((60, 5), 1e30, np.float32)
-    task = given_task(Samples(inputs=inputs, labels=np.arange(60) % 3), "own")
+    task = task_of_samples(Samples(inputs=inputs, labels=np.arange(60) % 3), "own")
     options = ProgramOptions(limits=LIMITS, hidden=(12,), clip=1.0)
     made = options.program(task, NUMERICS, steps=1, seed=1)
     found = []
@@ -236,7 +236,7 @@ def test_the_tensor_that_stopped_a_machine(np_rng):
         rf"step 1, command \d+: layer 1 w, panel has {wrong['layer 1 w']} Inf among 128 numbers"
     )
     assert re.fullmatch(pattern, found.not_finite)
-    assert str(found).endswith(f"; first not finite: {found.not_finite}")
+    assert str(found).endswith(f"; the first value that is not finite: {found.not_finite}")
 
 
 def test_a_machine_of_other_numbers_that_stops(made):

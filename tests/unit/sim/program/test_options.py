@@ -7,7 +7,7 @@ import pytest
 
 from diastole_sim.program.optimizer_table import OPTIMIZERS
 from diastole_sim.program.options import (
-    MOST_LAYERS,
+    MAX_LAYERS,
     ProgramOptions,
     TooManyLayersError,
 )
@@ -16,7 +16,7 @@ from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.train.loss_scaling import LossScaling
 from diastole_sim.train.precision import Precision
 from diastole_sim.train.samples import Samples
-from diastole_sim.train.tasks import given_task
+from diastole_sim.train.tasks import task_of_samples
 from support.numerics import make_numerics
 from support.small_programs import make_limits
 
@@ -27,7 +27,7 @@ LIMITS = make_limits(NUMERICS)
 @pytest.fixture
 def task(np_rng):
     inputs = np_rng.normal(size=(60, 5)).astype(np.float32)
-    return given_task(Samples(inputs=inputs, labels=np.arange(60) % 3), "own")
+    return task_of_samples(Samples(inputs=inputs, labels=np.arange(60) % 3), "own")
 
 
 def made(task, **options):
@@ -157,19 +157,19 @@ def test_layers_that_do_not_fit_are_counted(name, momentum, fits, task):
     """So many are a program, one more is none, and the message has the number."""
     options = {"optimizer": name, "momentum": momentum}
     assert made(task, hidden=(5,) * fits, **options)
-    if fits == MOST_LAYERS:
+    if fits == MAX_LAYERS:
         return
     with pytest.raises(TooManyLayersError) as caught:
         made(task, hidden=(5,) * (fits + 1), **options)
     assert caught.value.fitting == fits
     said = "" if momentum is None else f" (momentum {momentum:g})"
     assert str(caught.value).startswith(
-        f"hidden has {fits + 1} layers, and {fits} fit with {name}{said}: "
+        f"hidden has {fits + 1} layers, but at most {fits} fit with {name}{said}: "
     )
 
 
 def test_no_more_layers_fit_than_are_accepted(task, monkeypatch):
-    monkeypatch.setattr("diastole_sim.program.options.MOST_LAYERS", MOST_LAYERS + 1)
+    monkeypatch.setattr("diastole_sim.program.options.MAX_LAYERS", MAX_LAYERS + 1)
     with pytest.raises(TooManyLayersError) as caught:
-        made(task, hidden=(1,) * (MOST_LAYERS + 1), momentum=0.0)
-    assert caught.value.fitting == MOST_LAYERS
+        made(task, hidden=(1,) * (MAX_LAYERS + 1), momentum=0.0)
+    assert caught.value.fitting == MAX_LAYERS

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from diastole_sim.program.chain import holds_what_is_written
+from diastole_sim.program.chain import register_holds_output
 from diastole_sim.program.chains.updates import Options
 from diastole_sim.program.options import ProgramOptions, RecipeOptions
 from diastole_sim.program.own_code import OwnCode, OwnCodeError, guarded
@@ -164,8 +164,8 @@ def test_defaults_that_a_result_cannot_say(read, default):
 
 def test_an_instance_is_no_class(read):
     code = read("from diastole_sim.program.recipe import Sgd\nfound = Sgd(rate=float)\n")
-    said = f"{code}: must be a class of optimisers, which is called with rate=, the learning rate "
-    with pytest.raises(OwnCodeError, match=exactly(f"{said}by step; it is a Sgd")):
+    said = f"{code}: must be a class of optimisers with a parameter rate, the learning rate by step"
+    with pytest.raises(OwnCodeError, match=exactly(f"{said}, not a Sgd")):
         own_optimizer(code)
 
 
@@ -193,7 +193,10 @@ def test_a_program_for_some_blocks(read, turns, accepted):
     if accepted:
         assert own_activation(code).name == "own"
         return
-    said = f"{code}: forward: {code.file}, line 3: turn lanes 6 is more than log2 B, 3: r1 = add"
+    said = (
+        f"{code}: forward: {code.file}, line 3: turn lanes must be at most log2 B = 3, not 6: "
+        "r1 = add"
+    )
     with pytest.raises(OwnCodeError, match=exactly(f"{said} r0 r0 {turns} -> o1")):
         own_activation(code)
 
@@ -213,7 +216,7 @@ def test_a_program_for_some_blocks(read, turns, accepted):
     ],
 )
 def test_a_register_holds_what_is_written(text, holds):
-    assert holds_what_is_written(text, "r2", "o0") == holds
+    assert register_holds_output(text, "r2", "o0") == holds
 
 
 @pytest.mark.parametrize(
@@ -258,7 +261,7 @@ def test_a_text_is_shown_as_one(read):
         "from diastole_sim.program.recipe import Sgd\n"
         "class found(Sgd):\n    def constants(self): return {'a': '1'}\n"
     )
-    text = "constants(): a must be a number that float32 has, not '1'"
+    text = "constants(): a must be a finite number in the range of float32, not '1'"
     with pytest.raises(OwnCodeError) as caught:
         own_optimizer(code).make(rate=lambda step: 1.0).constants()
     assert str(caught.value).endswith(text)

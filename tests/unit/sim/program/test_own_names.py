@@ -143,7 +143,7 @@ def test_a_constant_without_a_value():
         def constants(self):
             return {"other": 1.0}
 
-    said = "own has K[beta] without a value; there are other"
+    said = "own uses K[beta], which has no value; the constants are other"
     with pytest.raises(ValueError, match=exactly(said)):
         trained(Own(), {})
 
@@ -164,11 +164,15 @@ def test_constants_of_a_step_are_told_by_name(expected):
     "found, said",
     [
         (lambda step: {"lr": -1.0} | ({"b": 1.0} if step else {}),
-         "the constants that change are lr in step 0 and lr, b in step 1"),
+
+             ("the same constants must change in every step, but step 0 changes lr and step 1 "
+             "changes lr, b")),
         (lambda step: {} if step else {"lr": -1.0},
-         "the constants that change are lr in step 0 and none in step 1"),
+
+             ("the same constants must change in every step, but step 0 changes lr and step 1 "
+             "changes none")),
         (lambda step: {f"c{n}": 1.0 for n in range(65)},
-         "65 constants change from step to step, and the machine has room for 64"),
+         "65 constants change from step to step, but the machine has room for 64"),
     ],
 )  # fmt: skip
 def test_constants_of_steps_that_are_none(found, said):

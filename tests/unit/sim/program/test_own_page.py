@@ -11,7 +11,7 @@ from diastole_sim.program.own_parts import own_activation, own_optimizer
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.spec.stream_table import Kind
 from diastole_sim.train.samples import Samples
-from diastole_sim.train.tasks import given_task
+from diastole_sim.train.tasks import task_of_samples
 from support import reference_training
 from support.numerics import make_numerics
 from support.own_page import ACTIVATIONS, write_examples
@@ -140,7 +140,7 @@ class OwnReference(Reference):
 @pytest.mark.parametrize("hidden", [(20,), (20, 12)])
 def test_training_on_golden_is_that_of_numpy(own, formats, hidden, np_rng):
     inputs = np_rng.normal(size=(90, 5)).astype(np.float32)
-    task = given_task(Samples(inputs=inputs, labels=np_rng.integers(0, 3, size=90)), "own")
+    task = task_of_samples(Samples(inputs=inputs, labels=np_rng.integers(0, 3, size=90)), "own")
     numerics = make_numerics(block=8, formats=formats, roundings="nearest")
     limits = make_limits(numerics)
     options = ProgramOptions(
@@ -198,7 +198,7 @@ def test_they_train_on_golden(others, name, np_rng):
     """As numpy does; what the step function gets is a bit for each element."""
     value, slope = OTHERS[name]
     inputs = np_rng.normal(size=(60, 5)).astype(np.float32)
-    task = given_task(Samples(inputs=inputs, labels=np_rng.integers(0, 3, size=60)), "own")
+    task = task_of_samples(Samples(inputs=inputs, labels=np_rng.integers(0, 3, size=60)), "own")
     numerics = make_numerics(block=8, formats="bf16", roundings="nearest")
     limits = make_limits(numerics)
     options = ProgramOptions(

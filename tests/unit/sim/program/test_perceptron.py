@@ -169,8 +169,8 @@ def test_too_small_a_panel(np_rng):
     with pytest.raises(
         ValueError,
         match=exactly(
-            "the panel is too small for the gradients by the biases of 13-11-7: it has 16 vectors, "
-            "and 20 are needed"
+            "the panel is too small for the gradients by the biases of 13-11-7: the panel "
+            "has 16 vectors, but 20 are needed"
         ),
     ):
         SmallRun(np_rng, MOMENTUM, limits={"panel_vectors": 16})
@@ -362,8 +362,8 @@ def test_what_begins_early_touches_nothing_of_the_one_before(clip, panel_vectors
 def touched(machine, command):
     """Runs (table or None, first, end) that a command reads, and that it writes."""
     writes = {
-        (area.which, area.first, area.first + max(area.length, area.pitch * area.count))
-        for area in machine.written(command)
+        (area.table, area.first, area.first + max(area.length, area.pitch * area.count))
+        for area in machine.written_areas(command)
     }
     reads = set()
     if command.opcode == Opcode.CONVERT:

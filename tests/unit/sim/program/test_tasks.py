@@ -13,7 +13,7 @@ from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.program.tasks import task_program
 from diastole_sim.train.job import run_task
 from diastole_sim.train.samples import Samples
-from diastole_sim.train.tasks import find_task, given_task
+from diastole_sim.train.tasks import find_task, task_of_samples
 from support.numerics import make_numerics
 from support.small_programs import make_limits
 from support.sweep import sweep
@@ -67,7 +67,7 @@ def test_other_networks_and_optimisers(machine, np_rng, steps, share):
         inputs=np_rng.normal(size=(60, 5)).astype(np.float32),
         labels=np_rng.integers(0, 3, size=60),
     )
-    task = given_task(samples, "own")
+    task = task_of_samples(samples, "own")
     adam = Adam(rate=falling(0.01, steps), decoupled=True, weight_decay=0.01)
     options = {"hidden": (20, 12), "activation": gelu(), "optimiser": adam}
     made = task_program(task, **machine, steps=steps, **options)

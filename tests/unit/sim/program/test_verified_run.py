@@ -170,7 +170,7 @@ def test_reports_are_compared(np_rng):
     small = SmallRun(np_rng, SETTINGS["momentum"], numerics=numerics)
 
     def spoil(machine):
-        machine.seen.saturated += 1
+        machine.status.saturated += 1
 
     number = number_of(small, Opcode.FORWARD_CHAIN)
     run = verified(small, faulty(spoil, number=number, step=0))

@@ -8,7 +8,7 @@ from diastole_sim.program.chains.activations import relu
 from diastole_sim.program.chains.inputs import input_floats
 from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, stream_of
 from diastole_sim.program.perceptron_forward import PRODUCT
-from diastole_sim.program.writer import THRESHOLDS, ChainUse, ProductOf, Writer
+from diastole_sim.program.writer import THRESHOLDS, ChainCall, ProductOf, Writer
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.nest import NestLimits
@@ -55,7 +55,7 @@ class Bench:
         """Through bias and ReLU into an image."""
         kept = stream_of(self.plan.tensor("kept", Kind.MASK, M, N))
         bias = stream_of(self.plan.vector("b", Kind.COLUMN, N))
-        use = ChainUse(
+        use = ChainCall(
             chain=relu().forward_chain(),
             shape=(M, N),
             inputs={"y": PRODUCT, "b": bias},
@@ -114,7 +114,7 @@ def test_images_at_the_drain(limits, numerics, allowed):
 def test_a_chain_over_memory_makes_images_whatever_tiles_are():
     bench = Bench({"nests": nests(3, 4)})
     source = stream_of(bench.plan.tensor("source", Kind.F32, M, N))
-    use = ChainUse(
+    use = ChainCall(
         chain=input_floats(),
         shape=(M, N),
         inputs={"values": source},
@@ -211,7 +211,7 @@ def test_what_slots_say_is_waited_for():
     product = ProductOf(operation="forward", m=M, n=N, k=N, operands=operands)
     writer.product(product, result)
     writer.commands.add(Command.next(0), writes=[THRESHOLDS])
-    chain = ChainUse(
+    chain = ChainCall(
         chain=input_floats(), shape=(M, N), inputs={"values": source}, outputs={"x": first}
     )
     writer.chain(chain)

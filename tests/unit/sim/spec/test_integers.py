@@ -16,5 +16,5 @@ def test_arithmetic():
 
 @pytest.mark.parametrize("value", [0, -2, 3, 12])
 def test_no_power_of_two(value):
-    with pytest.raises(ValueError, match=exactly(f"{value} is no power of two")):
+    with pytest.raises(ValueError, match=exactly(f"{value} is not a power of two")):
         log2(value)

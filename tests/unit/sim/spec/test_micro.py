@@ -92,15 +92,18 @@ def test_what_is_in_order(instruction):
             Instruction(op=MicroOp.MUL, a=0, b=0, d=0, turn_lanes=1),
             "mul has no operand c for turn lanes",
         ),
-        (replace(ADD, turn_lanes=4), "turn lanes 4 is more than log2 B, 3"),
-        (replace(ADD, turn_rows=4), "turn rows 4 is more than log2 B, 3"),
-        (replace(ADD, a=0, c=Source.S0, turn_rows=1), "rows are turned of what is no register"),
+        (replace(ADD, turn_lanes=4), "turn lanes must be at most log2 B = 3, not 4"),
+        (replace(ADD, turn_rows=4), "turn rows must be at most log2 B = 3, not 4"),
+        (replace(ADD, a=0, c=Source.S0, turn_rows=1), "only the rows of a register can be turned"),
         (replace(ADD, d=16), "there is no register 16"),
         (replace(ADD, o=4), "there is no output stream 4"),
-        (replace(EXP, a=Source.S0), "the operand of exp is no register"),
+        (replace(EXP, a=Source.S0), "the operand of exp is not a register"),
         (replace(EXP, o=1), "exp writes no stream"),
         (replace(EXP, d=31), "exp writes no register"),
-        (replace(ADD, a=Source.S2, c=Source.S3), "two operands are different streams of the panel"),
+        (
+            replace(ADD, a=Source.S2, c=Source.S3),
+            "an instruction reads at most one stream of the panel, not two",
+        ),
     ],
 )
 def test_each_rule_of_one_instruction(instruction, text):
@@ -117,8 +120,9 @@ FAR = Instruction(op=MicroOp.SEL, a=0, b=Source.S2, c=1, d=1, o=3, turn_rows=4)
 )
 def test_a_far_turn_into_itself_is_refused_with_panel_and_output_alone(change):
     text = (
-        "turns register 1 by 8 rows or more into itself, reads the panel and writes a stream; take "
-        "another register, or two instructions"
+        "an instruction that turns register 1 by 8 rows or more into the same register "
+        "cannot both read the panel and write a stream; take another register, or two "
+        "instructions"
     )
     assert program_problems([FAR], block=16, panels=[2]) == [(0, text)]
     assert program_problems([replace(FAR, **change)], block=16, panels=[2]) == []
@@ -145,5 +149,5 @@ def test_a_program_has_1_to_32_instructions(count):
 def test_what_is_written_in_every_block_is_written_once(whens, fine):
     program = [replace(ADD, o=1, when=when) for when in whens] + [ADD]
     found = program_problems(program, block=8, always_written=[1])
-    wanted = [(None, "output stream 1 is not written once in every block")]
+    wanted = [(None, "must write output stream 1 exactly once in every block")]
     assert found == ([] if fine else wanted)

@@ -35,14 +35,14 @@ def test_limits():
 )
 def test_what_is_kept(keep, stream, held):
     nest = Nest(keep=keep)
-    assert (nest.keeps_stream, nest.keeps_held) == (stream, held)
+    assert (nest.keeps_stream, nest.keeps_stationary) == (stream, held)
 
 
 def test_slabs():
     """A chunk of 6 is 2 slices of 3: of 4 blocks that stream each, and 4 times 7 that are held."""
     assert LIMITS.slabs(Nest()) == (8, 56)
     assert LIMITS.slabs(Nest(t_blocks=1, groups=2, chunk=3)) == (1, 14)
-    assert LIMITS.filled(Nest(chunk=3, keep="held", outer="l")) == Nest(
+    assert LIMITS.with_defaults(Nest(chunk=3, keep="held", outer="l")) == Nest(
         t_blocks=4, groups=4, chunk=3, keep="held", outer="l"
     )
 
@@ -65,8 +65,8 @@ def test_panels_of_planes():
     kept = replace(nest, keep="held")
     assert LIMITS.problem(kept, blocks, (9, 3)) is None
     assert LIMITS.problem(kept, blocks, (1, 4)) == (
-        "keep=held needs 112 blocks in every bank of what is held, which has 90; keep=none fits, "
-        "and so may shorter tiles or another outer loop"
+        "keep=held needs 112 blocks of the stationary operand in every bank, but a bank has "
+        "90; use keep=none, shorter tiles or another outer loop"
     )
 
 
@@ -96,10 +96,10 @@ def test_what_is_kept_must_fit(nest, blocks, fits):
 @pytest.mark.parametrize("keep, needs", [("stream", "8"), ("held", "56"), ("both", "8")])
 def test_what_does_not_fit_in_words(keep, needs):
     small = replace(LIMITS, stream_blocks=7, held_blocks=55)
-    operand, has = {"held": ("is held", 55)}.get(keep, ("streams", 7))
+    operand, has = {"held": ("stationary", 55)}.get(keep, ("streaming", 7))
     assert small.problem(Nest(keep=keep), (1, 1, 1)) == (
-        f"keep={keep} needs {needs} blocks in every bank of what {operand}, which has {has}; "
-        "keep=none fits, and so may shorter tiles or another outer loop"
+        f"keep={keep} needs {needs} blocks of the {operand} operand in every bank, but a "
+        f"bank has {has}; use keep=none, shorter tiles or another outer loop"
     )
 
 

@@ -217,4 +217,4 @@ def test_chunks_that_are_no_power_of_two_take_a_bit():
     sizes = {"block": 4, "fraction": 32, "headroom": 16}
     formats = ("bfp6",) * 3
     widest = make(*formats, accumulator=FLOATS | {"chunk": 32}, **sizes)
-    assert widest.accumulator_bits == widest.most_accumulator_bits == 63
+    assert widest.accumulator_bits == widest.max_accumulator_bits == 63

@@ -8,7 +8,7 @@ from diastole_sim.spec.command_table import FIELDS, NEST_FIELDS, Opcode, fields_
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import (
     CLASSES,
-    OPERAND_OF,
+    OPERAND_BY_CLASS,
     OPERANDS,
     OPERATIONS,
     PRODUCTS,
@@ -51,7 +51,7 @@ def test_tensors_have_the_shapes_of_the_equations():
 def test_classes_are_numbered_as_everywhere():
     assert CLASSES == {"X": "x", "W": "w", "dY": "dy"}
     assert [tensor.number for tensor in OPERANDS] == [0, 1, 2]
-    assert [OPERAND_OF[name].name for name in CLASS_NAMES] == ["X", "W", "dY"]
+    assert [OPERAND_BY_CLASS[name].name for name in CLASS_NAMES] == ["X", "W", "dY"]
     with pytest.raises(ValueError, match="not in tuple"):
         assert PRODUCTS["Y"].result.number
 
@@ -65,11 +65,11 @@ def test_contracting_the_said_axes_gives_the_equation(name, np_rng):
     got = np.einsum(f"{a},{b}->{c}", *(given[tensor.name] for tensor in product.factors))
     np.testing.assert_array_equal(got, EQUATIONS[name](*data))
     axis = product.contraction
-    assert axis in product.streamed.axes
-    assert axis in product.held.axes
+    assert axis in product.streaming.axes
+    assert axis in product.stationary.axes
     assert axis not in product.result.axes
-    assert product.result.rows in product.streamed.axes  # t streams, the lanes are held
-    assert product.result.columns in product.held.axes
+    assert product.result.rows in product.streaming.axes  # t streams, the lanes are held
+    assert product.result.columns in product.stationary.axes
 
 
 def test_the_copy_that_is_read_has_its_groups_along_the_contraction():

@@ -33,7 +33,7 @@ X, W, DY = range(3)
     ],
 )
 def test_what_is_taken(cls, blocks, patch, by_columns, taken):
-    assert LIMITS.takes(cls, blocks, patch, by_columns=by_columns) == taken
+    assert LIMITS.accepts(cls, blocks, patch, by_columns=by_columns) == taken
 
 
 def test_as_a_manifest_has_it():

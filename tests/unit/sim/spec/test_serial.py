@@ -10,9 +10,9 @@ from diastole_sim.spec.serial import (
     ESCAPE,
     FLAG,
     FLIP,
-    Ask,
     Frame,
     FrameReader,
+    LinkOperation,
     Status,
     on_line,
 )
@@ -44,7 +44,9 @@ def test_the_checksum_of_the_standard():
 
 
 def test_a_frame_by_hand():
-    request = Frame(ask=Ask.WRITE_MEMORY, sequence=0x7E12, address=0x7D, words=1, data=(5,))
+    request = Frame(
+        operation=LinkOperation.WRITE_MEMORY, sequence=0x7E12, address=0x7D, words=1, data=(5,)
+    )
     body = bytes.fromhex("0401127e 7d000000 05000000")
     assert request.encode() == body
     fcs = zlib.crc32(body).to_bytes(4, "little")
@@ -100,9 +102,15 @@ def test_what_is_no_frame_is_counted():
 
 
 def test_complete_is_what_the_bridge_asks():
-    reading = Frame(ask=Ask.READ_MEMORY, sequence=1, address=0, words=2)
-    writing = Frame(ask=Ask.WRITE_MEMORY, sequence=1, address=0, words=2, data=(1, 2))
+    reading = Frame(operation=LinkOperation.READ_MEMORY, sequence=1, address=0, words=2)
+    writing = Frame(
+        operation=LinkOperation.WRITE_MEMORY, sequence=1, address=0, words=2, data=(1, 2)
+    )
     assert reading.complete
     assert writing.complete
-    assert not Frame(ask=Ask.READ_MEMORY, sequence=1, address=0, words=1, data=(1,)).complete
-    assert not Frame(ask=Ask.WRITE_REGISTERS, sequence=1, address=0, words=2, data=(1,)).complete
+    assert not Frame(
+        operation=LinkOperation.READ_MEMORY, sequence=1, address=0, words=1, data=(1,)
+    ).complete
+    assert not Frame(
+        operation=LinkOperation.WRITE_REGISTERS, sequence=1, address=0, words=2, data=(1,)
+    ).complete

@@ -82,55 +82,67 @@ def test_outputs_in_order(kind):
 @pytest.mark.parametrize(
     "stream, changes, text",
     [
-        (Descriptor(), {}, "a stream of kind 0 is no input"),
-        (Descriptor(kind=12), {}, "a stream of kind 12 is no input"),
-        (Descriptor(kind=1), {"output": True}, "a stream of kind 1 is no output"),
-        (Descriptor(kind=1), {}, "a chain without a product has no product"),
-        (replace(ROWS, address=8), {}, "its address, 8, is no multiple of a beat, 16 bytes"),
-        (replace(ROWS, pitch=40), {}, "its pitch, 40, is no multiple of a beat, 16 bytes"),
+        (Descriptor(), {}, "a stream of kind 0 cannot be an input"),
+        (Descriptor(kind=12), {}, "a stream of kind 12 cannot be an input"),
+        (Descriptor(kind=1), {"output": True}, "a stream of kind 1 cannot be an output"),
+        (Descriptor(kind=1), {}, "only a chain of a product can read a product"),
+        (replace(ROWS, address=8), {}, "address must be a multiple of a beat, 16 bytes, not 8"),
+        (replace(ROWS, pitch=40), {}, "pitch must be a multiple of a beat, 16 bytes, not 40"),
         (
             replace(ROWS, per_step=1, offset=4),
             {},
-            "its offset, 4, is no multiple of a beat, 16 bytes",
+            "offset must be a multiple of a beat, 16 bytes, not 4",
         ),
         (
             replace(ROWS, offset=16),
             {},
-            "offset means nothing in a stream of kind f32, and is not 0",
+            "offset has no meaning in a stream of kind f32, and must be 0",
         ),
-        (replace(ROWS, watch=1), {}, "watch means nothing in a stream of kind f32, and is not 0"),
-        (replace(ROWS, aux=1), {}, "aux means nothing in a stream of kind f32, and is not 0"),
+        (replace(ROWS, watch=1), {}, "watch has no meaning in a stream of kind f32, and must be 0"),
+        (replace(ROWS, aux=1), {}, "aux has no meaning in a stream of kind f32, and must be 0"),
         (
             replace(ROWS, tensor_class=1),
             {},
-            "tensor_class means nothing in a stream of kind f32, and is not 0",
+            "tensor_class has no meaning in a stream of kind f32, and must be 0",
         ),
         (
             replace(ROWS, rest=1 << 56),
             {},
-            "rest means nothing in a stream of kind f32, and is not 0",
+            "rest has no meaning in a stream of kind f32, and must be 0",
         ),
-        (replace(PANEL, aux=4, pitch=0), {}, "aux 4 says nothing of which vectors"),
-        (replace(PANEL, aux=3, pitch=0), {"output": True}, "aux 3 says nothing of which vectors"),
-        (replace(PANEL, address=17), {}, "it needs 65 vectors of the panel, which has 64"),
-        (replace(PANEL, aux=1), {}, "pitch means nothing in a stream of kind panel, and is not 0"),
+        (replace(PANEL, aux=4, pitch=0), {}, "aux 4 is not an order of vectors of the panel"),
+        (
+            replace(PANEL, aux=3, pitch=0),
+            {"output": True},
+            "aux 3 is not an order of vectors of the panel",
+        ),
+        (
+            replace(PANEL, address=17),
+            {},
+            "the stream needs 65 vectors of the panel, but the panel has 64",
+        ),
+        (
+            replace(PANEL, aux=1),
+            {},
+            "pitch has no meaning in a stream of kind panel, and must be 0",
+        ),
         (Descriptor(kind=13, address=256), {"output": True}, "there is no constant 256"),
         (
             Descriptor(kind=6),
             {"output": True},
-            "a vector of columns is written by a walk by columns",
+            "a vector of columns must be written by a walk by columns",
         ),
         (
             Descriptor(kind=7),
             {"output": True, "by_columns": True},
-            "a vector of rows is written by a walk by rows",
+            "a vector of rows must be written by a walk by rows",
         ),
         (
             Descriptor(kind=12),
             {"output": True, "by_columns": True},
-            "an image is written by a walk by rows",
+            "an image must be written by a walk by rows",
         ),
-        (Descriptor(kind=8), {}, "its list of rows is no stream of labels"),
+        (Descriptor(kind=8), {}, "the list of gathered rows is not a stream of labels"),
         (Descriptor(kind=12, tensor_class=3), {"output": True}, "there is no class 3"),
     ],
 )
@@ -143,7 +155,7 @@ def test_a_list_of_rows_is_in_order_too():
     rows = Descriptor(kind=Kind.GATHERED_U8)
     wrong = replace(LIST, address=4)
     assert stream_problems(rows, WALK, LIMITS, output=False, index_list=wrong) == [
-        "its list of rows: its address, 4, is no multiple of a beat, 16 bytes"
+        "the list of gathered rows: address must be a multiple of a beat, 16 bytes, not 4"
     ]
 
 
@@ -157,7 +169,7 @@ def test_small_masks_are_written_by_rows_only():
     mask = Descriptor(kind=Kind.MASK)
     tall = Walk(rows=5, cols=5, block=2, by_columns=True)
     assert stream_problems(mask, tall, LIMITS, output=True) == [
-        "a mask whose blocks are no whole bytes is written by a walk by rows"
+        "a mask with blocks of a fraction of a byte must be written by a walk by rows"
     ]
     assert stream_problems(mask, tall, LIMITS, output=False) == []
 
@@ -171,12 +183,12 @@ def test_images_whose_width_the_slot_says(field):
         return stream_problems(stream, WALK, limits, output=output)
 
     assert not problems(image)
-    assert problems(replace(image, aux=0)) == ["there is no slot that says its width"]
-    decides_none = ["the machine decides no widths of its class"]
+    assert problems(replace(image, aux=0)) == ["no slot gives the width of the image"]
+    decides_none = ["the machine chooses no widths for the class of the image"]
     assert problems(replace(image, tensor_class=1)) == decides_none
     assert problems(image, LIMITS) == decides_none
     assert "there is no class 3" in problems(replace(image, tensor_class=3))
     for stream, output in ((ROWS, True), (ROWS, False), (PANEL, False)):
         name = Kind(stream.kind).name.lower()
         found = problems(replace(stream, **{field: 1}), output=output)
-        assert found == [f"{field} means nothing in a stream of kind {name}, and is not 0"]
+        assert found == [f"{field} has no meaning in a stream of kind {name}, and must be 0"]

@@ -100,7 +100,7 @@ def test_what_is_damaged_is_made_again_and_that_is_said(cache, said, harm, name)
         assert found == f"{name} is missing"
     assert name in found or RECORD in found
     assert cache.get("a", fill) == entry
-    assert said == [f"{entry} is damaged ({found}); it is made again"]
+    assert said == [f"{entry} is damaged ({found}) and is generated again"]
     assert damage(entry) is None
     assert (entry / "inner" / "file").read_text() == TEXT
     assert cache.get("a", refuse) == entry
@@ -249,7 +249,7 @@ for _ in range(60):
         if chance.random() < 0.2:
             with (entry / "record.json").open("r+") as file:
                 file.write("?")
-    os.close(module._held.pop(cache.folder / f"{key}.use"))  # as if this process had ended
+    os.close(module._locks.pop(cache.folder / f"{key}.use"))  # as if this process had ended
 tell()
 """
     processes = [other_process(tmp_path, body, seed) for seed in range(4)]

@@ -87,7 +87,7 @@ def test_networks_round_weights_alone(which):
         scale = HostScale(LossScaling(exponent=6), gradient=kind, seed=4)
         given = {"step": 0, "rate": np.float32(0.5), "momentum": 0.8}
         network.train_step(Session(NumpyDevice(numerics)), batch, **given, scale=scale)
-        found.append(network.learnt)
+        found.append(network.parameters_by_name)
     wide, narrow = found
     for name, parameters in wide.items():
         for layer, (plain, other) in enumerate(zip(parameters, narrow[name], strict=True)):

@@ -15,7 +15,7 @@ from diastole_sim.train.network import Perceptron
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.session import Session
 from diastole_sim.train.state import TrainingState
-from diastole_sim.train.tasks import given_task
+from diastole_sim.train.tasks import task_of_samples
 from diastole_sim.train.transformer import Transformer, TransformerSizes
 
 CLASS = {"format": "bfp4", "rounding": "nearest"}
@@ -60,7 +60,7 @@ class Kept:
 def task():
     random = np.random.default_rng(3)
     inputs = random.standard_normal((40, 6)).astype(np.float32)
-    return given_task(Samples(inputs=inputs, labels=random.integers(3, size=40)), "mine")
+    return task_of_samples(Samples(inputs=inputs, labels=random.integers(3, size=40)), "mine")
 
 
 def trained(task, keeper, master=FLOAT32, loss_scaling=None):
@@ -122,7 +122,7 @@ def test_every_parameter_of_a_network():
         before, session = network.sha256(), Session(NumpyDevice(NUMERICS))
         scale = HostScale()
         state = TrainingState.of(3, network, session, History(), scale)
-        assert len(state.arrays) == 2 * sum(map(len, network.learnt.values()))
+        assert len(state.arrays) == 2 * sum(map(len, network.parameters_by_name.values()))
         changed = {name: each + np.float32(1) for name, each in state.arrays.items()}
         other = TrainingState.read(state.record(), changed)
         other.restore(network, session, scale)
@@ -135,7 +135,7 @@ def test_of_another_network():
     session = Session(NumpyDevice(NUMERICS))
     scale = HostScale()
     state = TrainingState.of(1, Perceptron((3, 4, 2), seed=1), session, History(), scale)
-    with pytest.raises(ValueError, match=r"^weights 0 has another shape$"):
+    with pytest.raises(ValueError, match=r"^weights 0 has a different shape in this training$"):
         state.restore(Perceptron((5, 4, 2), seed=1), session, scale)
     with pytest.raises(KeyError):
         state.restore(Perceptron((3, 4, 2, 2), seed=1), session, scale)

@@ -45,7 +45,7 @@ def test_a_machine_is_counted_once(tmp_path, monkeypatch):
     assert (fit.needs[REGISTERS], fit.needs[BLOCK_RAMS], fit.needs[DSPS]) == (32, 0, 0)
     assert 12 <= fit.needs[SITES] <= 32
     assert fit.lacking == []
-    assert said[0] == "asking Yosys what mine takes of a k26: minutes, once"
+    assert said[0] == "Yosys counts the resources of mine on a k26, once; the count takes minutes"
     monkeypatch.setattr(fit_module, "synthesise", lambda *_: pytest.fail("asked again"))
     assert ask(product) == (fit, [])
     other = write_stub(tmp_path / "other", body=BODY.replace("[19:0]", "[18:0]"))

@@ -39,8 +39,8 @@ def test_clocks(mhz):
 @pytest.mark.parametrize("mhz", [1, 26, 33, 900])
 def test_clocks_that_it_cannot_make(mhz):
     text = (
-        "--clock of ulx3s must be one that its PLL makes of 25 MHz, such as 25, 50 or 75, not "
-        f"{mhz}"
+        "--clock of ulx3s must be a frequency that the PLL makes from 25 MHz, such as 25, "
+        f"50 or 75, not {mhz}"
     )
     with pytest.raises(BadInput, match=exactly(text)):
         pll_divisors(mhz)
@@ -132,13 +132,13 @@ def test_a_clock_that_is_missed_gives_no_bitstream(files, tmp_path, missed):
 def test_what_has_no_place(tmp_path):
     product = write_stub(tmp_path / "two", memory_ports=2)
     text = (
-        "mine has 2 ports to memory, and ulx3s has one: --set bus.ports=1, or a machine that fits: "
-        "boards/ulx3s/machine.toml (--preset ulx3s)"
+        "mine has 2 ports to memory, but ulx3s has a single port: give --set bus.ports=1, "
+        "or a machine that fits: boards/ulx3s/machine.toml (--preset ulx3s)"
     )
     with pytest.raises(BadInput, match=exactly(text)):
         ulx3s_files(product, SETTINGS)
     product = write_stub(tmp_path / "odd")
     odd = replace(product, ports=(*product.ports, ("more", "output", 1)))
-    text = "no board of mine: these ports are not those of a machine: more"
+    text = "mine cannot go on a board, because these ports do not belong to a machine: more"
     with pytest.raises(BadInput, match=exactly(text)):
         ulx3s_files(odd, SETTINGS)

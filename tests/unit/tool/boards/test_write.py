@@ -46,7 +46,10 @@ def test_something_else_stays(product, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     (out / "thesis.tex").write_text("years of work")
-    text = f"{out} exists and is no folder of a board (no board.json); not touched"
+    text = (
+        f"{out} exists and is not the folder of a board (no board.json): the folder stays "
+        "unchanged; choose another folder"
+    )
     for record in (None, "{}", '{"board": "breakfast"}', "[]"):
         if record is not None:
             (out / "board.json").write_text(record)

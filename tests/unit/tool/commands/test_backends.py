@@ -55,7 +55,10 @@ def test_a_board_is_as_it_is(capsys):
     execution_of(given(backend="board", port="COM1", stalls=1, latency=2, verify=True))
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
-        f"diastole: warning: --{name} changes nothing with --backend board, which is as it is"
+        (
+            f"diastole: warning: --{name} changes nothing with --backend board, which has "
+            "fixed hardware"
+        )
         for name in ("stalls", "latency")
     ]
 

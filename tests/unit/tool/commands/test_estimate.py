@@ -123,7 +123,10 @@ def test_rows_of_a_depthwise_convolution(diastole, tmp_path):
     assert (last["m"], last["k"], last["n"], last["repeats"]) == (1, 16, 1, 1)
     assert record["depthwise"] == ["dw"]
     assert first["cycles"] == diastole(*given, str(one), "--json").json["total"]["cycles"]
-    note = "depthwise, a product for each channel (groups = 1 in the file: not): dw"
+    note = (
+        "depthwise layers, computed as a product for each channel (groups = 1 in the file "
+        "makes a layer dense): dw"
+    )
     assert note in diastole(*given, str(path)).out.splitlines()
 
 
@@ -166,7 +169,7 @@ def test_widths_of_many_machines(diastole, shapes):
     found = diastole("estimate", *given, "--widths", "x=4", "--json").json["machines"]
     assert found[0]["cycles"] == alone["total"]["cycles"]
     assert found[1]["refused"] == [
-        "--widths: format.x is bfp2, which has one width; w, dy may be given"
+        "--widths: format.x is bfp2, which has a single width; give only w, dy"
     ]
 
 

@@ -58,7 +58,7 @@ def test_a_page_is_written(diastole, observed, tmp_path):
         "1 slots in 1 passes"
     )
     assert lines[-1].startswith("wrote p.html (")
-    assert "open it in a browser" in lines[-1]
+    assert "open the page in a browser" in lines[-1]
     assert '"first":2' in (tmp_path / "p.html").read_text()
 
 
@@ -69,7 +69,7 @@ def test_a_machine_without_a_fused_pass_shows_both_products(diastole, observed, 
     )  # fmt: skip
     assert found.code == 0
     assert observed["names"] == ["forward", "dx", "dw"]
-    assert found.out.startswith("diastole_pico has no fused pass: its backward pass is dX, then dW")
+    assert found.out.startswith("diastole_pico has no fused pass: the page shows dX, then dW")
 
 
 def test_the_guess_of_sums_is_not_below(diastole):

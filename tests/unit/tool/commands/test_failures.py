@@ -27,7 +27,7 @@ def test_an_interrupt_is_one_line(diastole, monkeypatch):
 
 @pytest.mark.parametrize(
     "given, words",
-    [(["Unable to allocate 3.55 PiB"], "Unable to allocate 3.55 PiB"), ([], "no memory")],
+    [(["Unable to allocate 3.55 PiB"], "Unable to allocate 3.55 PiB"), ([], "no memory is left")],
 )
 def test_more_memory_than_there_is_takes_one_line(diastole, monkeypatch, given, words):
     def greedy(*_):
@@ -35,7 +35,10 @@ def test_more_memory_than_there_is_takes_one_line(diastole, monkeypatch, given, 
 
     monkeypatch.setattr("diastole.commands.init.to_toml", greedy)
     result = diastole("init", "new.toml")
-    assert (result.code, result.err) == (2, error(f"too large for this computer: {words}"))
+    assert (result.code, result.err) == (
+        2,
+        error(f"the work is too large for this computer: {words}"),
+    )
 
 
 def test_names_with_line_breaks_take_one_line(diastole):

@@ -128,7 +128,7 @@ def test_json(diastole, measured):
         "x": "nvfp4",
         "w": "nvfp4",
         "dy": "nvfp4",
-        "remark": "all three or none: its scales are no powers of two",
+        "remark": "all three or none: the scales are not powers of two",
     }
 
 
@@ -166,10 +166,10 @@ def test_data(diastole, tensors):
     assert result.code == 0
     assert result.err == [
         "diastole: W was converted from float64 to float32",
-        "diastole: bias was left out: its shape is (7,), not that of a matrix",
-        "diastole: empty was left out: its shape is (0, 4), not that of a matrix",
-        "diastole: ids was left out: it holds int64, no floats",
-        "diastole: names was left out: it holds Python objects",
+        "diastole: bias was left out: the shape (7,) is not the shape of a matrix",
+        "diastole: empty was left out: the shape (0, 4) is not the shape of a matrix",
+        "diastole: ids was left out: the array holds int64, not floats",
+        "diastole: names was left out: the array holds Python objects",
     ]
     assert result.out.splitlines()[:9] == [
         "X (2 x 2)",
@@ -220,10 +220,10 @@ def test_data_with_nan_is_warned_of(diastole, tmp_path):
     np.savez(tmp_path / "a.npz", A=np.array([[np.nan, np.inf, 1, 2]], dtype=np.float32))
     result = diastole("formats", "--data", "a.npz", "--formats", "bfp4")
     assert result.err == [
-        "diastole: warning: A holds NaN (1 of 4 elements), taken as +0",
+        "diastole: warning: A holds NaN (1 of 4 elements), which become +0",
         (
-            "diastole: warning: A holds Inf (1 of 4 elements), taken as the largest magnitude of "
-            "its group (0 in a group of zeros with a scale of its own)"
+            "diastole: warning: A holds Inf (1 of 4 elements), which become the largest "
+            "magnitude of the group (0 in a group of zeros with a scale of its own)"
         ),
     ]
     assert line(result.out, "bfp4")[2:5] == ["exact", "0.000%", "0.000%"]

@@ -30,7 +30,7 @@ def test_generate(diastole, emission):
     assert result.out == (
         "wrote product: diastole_nano, 256 multipliers, 2 files\n"
         + usual_use(PRODUCTS_ONLY["nano"])
-        + "\nnext: diastole train nano.toml --task digits --verify runs it in Verilator\n"
+        + "\nnext: diastole train nano.toml --task digits --verify runs the product in Verilator\n"
     )
     assert emission == [("diastole_nano", "product")]
 

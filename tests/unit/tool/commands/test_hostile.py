@@ -31,17 +31,19 @@ RUN = "run nano.toml --backend golden --op forward --in a.npz --out b.npz"
 TRAIN = "train nano.toml --backend golden --task digits"
 ESTIMATE = "estimate nano.toml --shapes layers.csv"
 COMPARE = "compare nano.toml --over format=bfp4"
-RESULTS = "is no result of a comparison; give another file"
+RESULTS = "is not a result of a comparison; give another file"
 
 NUMBERS = {
     "check huge.toml": "huge.toml: is not a TOML file: an integer has too many digits",
     "check hex.toml": "hex.toml: array.rows must be an integer in 1..64, not a huge integer",
     f"check nano.toml --set array.rows={HUGE}": "--set: array.rows must be an integer in 1..64",
     f"{RUN} --seed {HUGE}": f"--seed: must be an integer in 0..4294967295, not {CUT}",
-    f"{RUN} --nest t_blocks={HUGE}": f"--nest: t_blocks must be a number of at least 0, not {CUT}",
-    f"{RUN} --part m,0,{HUGE}": "--part: a part is AXIS,INDEX,COUNT as in m,0,4, not m,0,999",
+    f"{RUN} --nest t_blocks={HUGE}": (
+        f"--nest: t_blocks must be an integer of at least 0, not {CUT}"
+    ),
+    f"{RUN} --part m,0,{HUGE}": "--part: a part must be AXIS,INDEX,COUNT, such as m,0,4, not m,0,9",
     f"{TRAIN} --hidden {HUGE}": "--hidden: must be 1 to 5 integers in 1..",
-    f"{TRAIN} --rate {HUGE}": "--rate: must be a number above 0, at most 1000",
+    f"{TRAIN} --rate {HUGE}": "--rate: must be a number above 0 and at most 1000",
     f"{TRAIN} --loss-scale {HUGE}": "--loss-scale: must be an integer in",
     f"{ESTIMATE} --widths {HUGE}": "--widths must be bits, as in 4 or x=4,w=2,dy=4, not",
     f"{ESTIMATE} --batch {HUGE}": "--batch: must be an integer in 1..65536, not",
@@ -58,14 +60,14 @@ DEVICES = {
     "check /dev/zero": "/dev/zero: is neither a regular file nor a pipe",
     "check folder": "folder: Is a directory",
     "compare --plan /dev/zero": "/dev/zero: is neither a regular file nor a pipe",
-    f"{COMPARE} --results /dev/full": "/dev/full: is no regular file",
-    f"{COMPARE} --results pipe": "pipe: is no regular file",
+    f"{COMPARE} --results /dev/full": "/dev/full: is not a regular file",
+    f"{COMPARE} --results pipe": "pipe: is not a regular file",
     f"{COMPARE} --results no/such/r.jsonl": "no/such/r.jsonl: there is no folder no/such",
-    "compare --data /dev/zero --over format=bfp4": "/dev/zero: is no regular file",
-    f"{TRAIN} --set vector.enable=false --state /dev/full": "/dev/full: is no regular file",
+    "compare --data /dev/zero --over format=bfp4": "/dev/zero: is not a regular file",
+    f"{TRAIN} --set vector.enable=false --state /dev/full": "/dev/full: is not a regular file",
     "estimate nano.toml --shapes /dev/zero": "/dev/zero: is neither a regular file nor a pipe",
-    RUN.replace("a.npz", "/dev/zero"): "/dev/zero: is no regular file",
-    "formats --data /dev/zero": "/dev/zero: is no regular file",
+    RUN.replace("a.npz", "/dev/zero"): "/dev/zero: is not a regular file",
+    "formats --data /dev/zero": "/dev/zero: is not a regular file",
 }
 AGAIN = "is given twice"
 TWICE = {
@@ -75,7 +77,7 @@ TWICE = {
         f"--set: array.rows {AGAIN}, as 2 and 4"
     ),
     "check nano.toml --set array={rows=2} --set array.rows=4": (
-        "--set: array and array.rows say the same key twice"
+        "--set: array and array.rows give the same key twice"
     ),
     f"{ESTIMATE} --over array.rows=2 --over array.rows=4": f"--over: array.rows {AGAIN}",
     f"{COMPARE} --over format=bfp2": f"--over: format {AGAIN}",
@@ -83,8 +85,8 @@ TWICE = {
     "compare nano.toml --configuration hidden=8~hidden=9": f"hidden {AGAIN}, as 8 and 9",
     "compare nano.toml --configuration weight-decay=0~weight_decay=1": f"weight_decay {AGAIN}",
     f"{COMPARE} --configuration format=bfp2": f"format {AGAIN}, as bfp2 and bfp4",
-    f"{ESTIMATE} --widths x=2,x=4": "--widths must say each of x, w, dy once",
-    "formats --data a.npz --rounding x=nearest,x=nearest": "--rounding must say each of x, w, dy",
+    f"{ESTIMATE} --widths x=2,x=4": "--widths must give each of x, w, dy a single width",
+    "formats --data a.npz --rounding x=nearest,x=nearest": "--rounding must give each of x, w, dy",
 }
 ENDINGS = {
     f"{TRAIN} --picture p.txt": "--picture must end in .png or .svg, not p.txt",

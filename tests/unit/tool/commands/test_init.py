@@ -15,7 +15,7 @@ def test_init_writes_a_preset(diastole, tmp_path, preset):
     assert (result.code, result.err) == (0, [])
     assert result.out.splitlines() == [
         f"wrote new.toml (preset {preset})",
-        "next: edit it, then diastole check new.toml",
+        "next: edit the file, then diastole check new.toml",
     ]
     assert load_config(tmp_path / "new.toml") == PRESETS[preset]
 
@@ -47,7 +47,10 @@ def test_init_writes_nano_if_not_told(diastole, tmp_path):
 def test_init_never_overwrites_without_force(diastole, tmp_path):
     (tmp_path / "nano.toml").write_text("precious")
     result = diastole("init", "nano.toml")
-    assert (result.code, result.err) == (2, error("nano.toml: exists; --force overwrites it"))
+    assert (result.code, result.err) == (
+        2,
+        error("nano.toml: the file exists; --force overwrites the file"),
+    )
     assert (tmp_path / "nano.toml").read_text() == "precious"
     assert diastole("init", "nano.toml", "--force").code == 0
     assert load_config(tmp_path / "nano.toml") == PRESETS["nano"]

@@ -83,50 +83,54 @@ def changed(name, before, after):
 
 
 OF_LION = "bad.py:Lion"
-NO_LINE = "the update takes: options.gradient() says where that is, here in r0: "
+NO_LINE = "read r0 instead, which options.gradient() returns: "
 CONSTANTS = "2^127, b1, 1-b1, b2, 1-b2, -lr_t, 1-lr_t*decay"
 MISTAKES = [
-    ("def of_step", "def step", (f"{OF_LION}: a Lion, which has no method of_step(step), which "
-     "returns those that change")),
-    ("def chain", "def chains", (f"{OF_LION}: a Lion, which has no method chain(options), which "
-     "returns its update")),
-    ("def constants", "def constant", (f"{OF_LION}: a Lion, which has no method constants(), which "
-     "returns those of the chain that stay")),
+    ("def of_step", "def step", (
+     f"{OF_LION}: a Lion must have a method of_step(step), which returns the constants of a step")),
+    ("def chain", "def chains", (
+     f"{OF_LION}: a Lion must have a method chain(options), which returns the update")),
+    ("def constants", "def constant", (
+     f"{OF_LION}: a Lion must have a method constants(), which returns the fixed constants")),
     ("def of_step(self, step: int)", "def of_step(self)", (f"{OF_LION}: of_step(0) fails: "
      "TypeError: Lion.of_step() takes 1 positional argument but 2 were given")),
     ("= self.rate(step)", "= self.rates(step)", (f"{OF_LION}: of_step(0) fails: bad.py, line 38: "
      "AttributeError: 'Lion' object has no attribute 'rates': rate = self.rates(step)")),
     ("{g} K[1-b2]", "{g} K[b3]", (f"{OF_LION}: chain(options): bad.py, line 24: there is no "
      f"constant b3, only {CONSTANTS}: r3 = mul s0 K[b3]")),
-    ('"-lr_t": -rate', '"lr": -rate', (f"{OF_LION}: the text has K[-lr_t], which neither "
-     "constants() nor of_step(step) has; they have 1-b1, 1-b2, 1-lr_t*decay, b1, b2, lr")),
-    ('"b1": first, "1', '"b1": None, "1', (f"{OF_LION}: constants(): b1 must be a number that "
-     "float32 has, not None")),
-    ('"-lr_t": -rate', '"-lr_t": -1e39', (f"{OF_LION}: of_step(0): -lr_t must be a number that "
-     "float32 has, not -1e+39")),
-    ('"-lr_t": -rate', '"b1": 0, "-lr_t": -rate', (f"{OF_LION}: b1 is in constants() and in "
-     "of_step()")),
-    ('{"-lr_t": -rate', '{f"c{step}": 1.0, "-lr_t": -rate', (f"{OF_LION}: of_step(step) must have "
-     "the same names for every step, at most 64; step 0 has c0, -lr_t, 1-lr_t*decay, step 1 c1, "
-     "-lr_t, 1-lr_t*decay")),
-    ("return update_chain", "return [text] or update_chain", (f"{OF_LION}: chain(options) must "
-     "return what update_chain does, not a list")),
-    ("mad s2 K[b2] r3", "mad s2 s1 r3", (f"{OF_LION}: chain(options): bad.py, line 25: two "
-     "operands are different streams of the panel: r3 = mad s2 s1 r3 -> o1")),
-    ("-> o1", "-> o3", (f"{OF_LION}: chain(options): bad.py, line 25: there is no o3 here, only s0 "
-     "(g), s1 (w), s2 (m), o0 (w), o1 (m): r3 = mad s2 K[b2] r3 -> o3")),
-    ("-> o1", "", f"{OF_LION}: chain(options): nothing is written to o1, m"),
-    ("r2 = mad r1 K[-lr_t]", "r4 = mad r1 K[-lr_t]", (f"{OF_LION}: chain(options) fails: bad.py, "
-     "line 31: ValueError: lion must leave the new weights in r2, of which the image is made, and "
-     'write that to o0: return update_chain("lion", options, text, state=("m",), '
-     "constants=constants)")),
-    ("_, g = options.gradient()", 'g = "s0"', (f"{OF_LION}: chain(options) fails: bad.py, line 31: "
-     f"ValueError: lion reads the gradient in s0, before it is what {NO_LINE}return "
+    ('"-lr_t": -rate', '"lr": -rate', (
+     f"{OF_LION}: the text uses K[-lr_t], but constants() and of_step(step) only define 1-b1, "
+     "1-b2, 1-lr_t*decay, b1, b2, lr")),
+    ('"b1": first, "1', '"b1": None, "1', (
+     f"{OF_LION}: constants(): b1 must be a finite number in the range of float32, not None")),
+    ('"-lr_t": -rate', '"-lr_t": -1e39', (
+     f"{OF_LION}: of_step(0): -lr_t must be a finite number in the range of float32, not -1e+39")),
+    ('"-lr_t": -rate', '"b1": 0, "-lr_t": -rate', (
+     f"{OF_LION}: b1 is in constants() and in of_step(): keep only one")),
+    ('{"-lr_t": -rate', '{f"c{step}": 1.0, "-lr_t": -rate', (
+     f"{OF_LION}: of_step(step) must return the same names for every step, at most 64; step 0 "
+     "has c0, -lr_t, 1-lr_t*decay, step 1 has c1, -lr_t, 1-lr_t*decay")),
+    ("return update_chain", "return [text] or update_chain", (
+     f"{OF_LION}: chain(options) must return the result of update_chain, not a list")),
+    ("mad s2 K[b2] r3", "mad s2 s1 r3", (
+     f"{OF_LION}: chain(options): bad.py, line 25: an instruction reads at most one stream of "
+     "the panel, not two: r3 = mad s2 s1 r3 -> o1")),
+    ("-> o1", "-> o3", (
+     f"{OF_LION}: chain(options): bad.py, line 25: there is no stream o3, only s0 (g), s1 (w), "
+     "s2 (m), o0 (w), o1 (m): r3 = mad s2 K[b2] r3 -> o3")),
+    ("-> o1", "", f"{OF_LION}: chain(options): no line writes o1, m"),
+    ("r2 = mad r1 K[-lr_t]", "r4 = mad r1 K[-lr_t]", (
+     f"{OF_LION}: chain(options) fails: bad.py, line 31: ValueError: lion must leave the new "
+     "weights in r2 and write r2 to o0: the image is made from r2: return "
      'update_chain("lion", options, text, state=("m",), constants=constants)')),
-    ('state=("m",)', 'state=("image",)', (f"{OF_LION}: chain(options) fails: bad.py, line 31: "
-     "ValueError: lion cannot call its state image: g, w, image are the gradient, the weights and "
-     'their image: return update_chain("lion", options, text, state=("image",), '
-     "constants=constants)")),
+    ("_, g = options.gradient()", 'g = "s0"', (f"{OF_LION}: chain(options) fails: bad.py, line 31: "
+     "ValueError: lion reads s0, the gradient before the options are applied: "
+     f"{NO_LINE}return "
+     'update_chain("lion", options, text, state=("m",), constants=constants)')),
+    ('state=("m",)', 'state=("image",)', (
+     f"{OF_LION}: chain(options) fails: bad.py, line 31: ValueError: lion cannot name a state "
+     "image: g, w, image are the gradient, the weights and the image of the weights: return "
+     'update_chain("lion", options, text, state=("image",), constants=constants)')),
 ]  # fmt: skip
 """In lion.py: what, becomes what, and is said."""
 
@@ -148,48 +152,53 @@ def test_the_mistake_that_the_page_shows(own):
 
 IN_FILES = {
     "of_optimizer": [
-        ("rate: Callable[[int], float]", "speed: float = 1.0", ("bad.py:Lion: must have a "
-         "parameter rate, a function that gives the learning rate of a step; its parameters are "
-         "speed, betas, weight_decay")),
-        (" = (0.9, 0.99)", "", ("bad.py:Lion: it is made with rate= and the options that were "
-         "given, and needs betas: give each a default")),
+        ("rate: Callable[[int], float]", "speed: float = 1.0", (
+         "bad.py:Lion: must have a parameter rate, a function that gives the learning rate of a "
+         "step; the parameters are speed, betas, weight_decay")),
+        (" = (0.9, 0.99)", "", (
+         "bad.py:Lion: the class is called with rate= and the options of the command, but also "
+         "needs betas: give each parameter a default")),
         ("from collections.abc", "from collextions.abc", ("bad.py, line 1: ModuleNotFoundError: "
          "No module named 'collextions': from collextions.abc import Callable")),
         ("from dataclasses import", "from dataclasses,", ("bad.py, line 2: SyntaxError: invalid "
          "syntax: from dataclasses, dataclass")),
-        ("class Lion", "class Lyon", "bad.py has no Lion; it defines Lyon; did you mean Lyon?"),
+        ("class Lion", "class Lyon",
+            "bad.py does not define Lion; the file defines Lyon; did you mean Lyon?"),
         ("@dataclass", "1 / 0\n@dataclass", ("bad.py, line 8: ZeroDivisionError: division by "
          "zero: 1 / 0")),
         ("@dataclass", "raise SystemExit\n@dataclass", ("bad.py, line 8: SystemExit: no message: "
          "raise SystemExit")),
     ],
     "of_activation": [
-        ("r1 = exp r0", "r1 = exp s0", ("bad.py:mish: forward: bad.py, line 10: the operand of exp "
-         "is no register: r1 = exp s0")),
-        ("r2 = mul r1 r2 ", "r2 = mul r1 s3 ", ("bad.py:mish: forward: bad.py, line 12: there is "
-         "no s3 here, only s0 (y), s1 (b), o0 (a), o1 (kept): r2 = mul r1 s3")),
-        ("-> o1", "", "bad.py:mish: forward: nothing is written to o1, kept"),
+        ("r1 = exp r0", "r1 = exp s0", (
+         "bad.py:mish: forward: bad.py, line 10: the operand of exp is not a register: r1 = exp "
+         "s0")),
+        ("r2 = mul r1 r2 ", "r2 = mul r1 s3 ", (
+         "bad.py:mish: forward: bad.py, line 12: there is no stream s3, only s0 (y), s1 (b), o0 "
+         "(a), o1 (kept): r2 = mul r1 s3")),
+        ("-> o1", "", "bad.py:mish: forward: no line writes o1, kept"),
         ('constants={"2": 2.0},', "", ("bad.py:mish: forward: bad.py, line 11: there is no "
          "constant 2, only none: "
          "r2 = add r1 K[2]")),
-        ('{"2": 2.0}', '{"2": "2"}', ("bad.py:mish: constants: 2 must be a number that float32 "
-         "has, not '2'")),
+        ('{"2": 2.0}', '{"2": "2"}', (
+         "bad.py:mish: constants: 2 must be a finite number in the range of float32, not '2'")),
         ('{"2": 2.0}', "[2.0]", ("bad.py:mish: constants must be a dict of numbers by name, not a "
          "list")),
         ('name="mish",', 'name="mish", kept=("F32",),', ("bad.py:mish: kept must be a tuple of "
          "Kind.F32, Kind.BF16 or Kind.MASK, not ('F32',)")),
         ('name="mish",', 'name="mish", kept=([],),', ("bad.py:mish: kept must be a tuple "
          "of Kind.F32, Kind.BF16 or Kind.MASK, not ([],)")),
-        ('name="mish",', 'name="mish", backward="r1 = mul s0 s1 -> o0",', ("bad.py:mish: backward "
-         "must leave the gradient by z in r0, of which the gradient by the bias is made, and "
-         "write that to o0")),
+        ('name="mish",', 'name="mish", backward="r1 = mul s0 s1 -> o0",', (
+         "bad.py:mish: backward must leave the gradient by z in r0 and write r0 to o0: the "
+         "gradient by the bias is made from r0")),
         ('name="mish"', "label=1", ("bad.py:mish: mish() fails: bad.py, line 7: TypeError: "
          "Activation.__init__() got an unexpected keyword argument 'label': return Activation(")),
-        ("def mish()", "def mish(slope)", ("bad.py:mish: an activation is made without arguments, "
-         "and mish needs slope: give each a default")),
-        ("return Activation", "return dict", ("bad.py:mish: must be an Activation of "
-         "diastole_sim.program.chains.activations, or a function without arguments that returns "
-         "one; it is a dict")),
+        ("def mish()", "def mish(slope)", (
+         "bad.py:mish: an activation is called without arguments, but mish needs slope: give "
+         "each argument a default")),
+        ("return Activation", "return dict", (
+         "bad.py:mish: must be an Activation of diastole_sim.program.chains.activations, or a "
+         "function without arguments that returns an Activation, not a dict")),
     ],
 }  # fmt: skip
 """What is wrong as soon as the file is read."""
@@ -209,14 +218,14 @@ def test_mistakes_in_the_file_of_an_activation(own, before, after, said):
     assert (result.code, result.err) == (2, error(f"argument --activation: {said} {SEE_HELP}"))
 
 
-FORM = "must be FILE.py:NAME, where NAME is a function or class in it, not"
+FORM = "must be FILE.py:NAME, where NAME is a function or class of the file, not"
 
 
 @pytest.mark.parametrize(
     "given, said",
     [
         ("lino.py:Lion", "there is no file lino.py"),
-        ("lion.py:Lino", "lion.py has no Lino; it defines Lion; did you mean Lion?"),
+        ("lion.py:Lino", "lion.py does not define Lino; the file defines Lion; did you mean Lion?"),
         ("lion.py:dataclass", "lion.py:dataclass: must have a parameter rate"),
         ("lion.py", ("must be one of sgd, nesterov, rmsprop, adam, adamw, or FILE.py:NAME, not "
          "lion.py")),
@@ -225,11 +234,11 @@ FORM = "must be FILE.py:NAME, where NAME is a function or class in it, not"
         (":Lion", f"{FORM} :Lion"),
         ("lion.py:a b", f"{FORM} lion.py:a b"),
         (".:Lion", ".: Is a directory"),
-        ("/dev/zero:Lion", "/dev/zero: is no regular file"),
+        ("/dev/zero:Lion", "/dev/zero: is not a regular file"),
         ("nano.toml:Lion", "nano.toml, line "),
-        ("bytes.py:Lion", "bytes.py: is no file of Python: it is not text in UTF-8"),
+        ("bytes.py:Lion", "bytes.py: is not a Python file: the text is not UTF-8"),
         ("null.py:Lion", "null.py: "),
-        ("empty.py:Lion", "empty.py has no Lion; it defines no function or class"),
+        ("empty.py:Lion", "empty.py does not define Lion; the file defines no function or class"),
         ("mish.py:mish", "mish.py:mish: must have a parameter rate"),
     ],
 )  # fmt: skip
@@ -245,18 +254,21 @@ def test_what_is_no_optimiser(own, given, said):
 
 def test_options_that_it_has_not(own):
     result = own(*GOLDEN, "--optimizer", "lion.py:Lion", "--momentum", "0.5")
-    said = "--momentum is of --optimizer sgd and nesterov and rmsprop, not of lion.py:Lion"
-    assert (result.code, result.err) == (2, error(f"{said}, which has no parameter momentum"))
+    said = (
+        "--momentum is an option of --optimizer sgd and nesterov and rmsprop, not of "
+        "lion.py:Lion, which has no parameter momentum: leave --momentum out"
+    )
+    assert (result.code, result.err) == (2, error(said))
 
 
 @pytest.mark.parametrize(
     "words, said",
     [
-        (("--set", "vector.enable=false"), ("--optimizer is of machines with a vector unit, and "
-         "this one has none: give --set vector.enable=true")),
-        (("--state", "state.npz"), ("--state is of trainings whose steps a host ends: give --set "
-         "vector.enable=false; with vector.enable = true the machine keeps part of the state "
-         "itself")),
+        (("--set", "vector.enable=false"), (
+         "--optimizer needs a machine with a vector unit: give --set vector.enable=true")),
+        (("--state", "state.npz"), (
+         "--state works only for trainings with a host: give --set vector.enable=false; with "
+         "vector.enable = true the machine keeps part of the state")),
     ],
 )  # fmt: skip
 def test_where_there_is_none(own, words, said):
@@ -314,7 +326,7 @@ def test_files_of_configurations_and_plans(own):
 
 def test_a_comparison_refuses_what_train_refuses(own):
     result = own(*COMPARE, "--over", "optimizer=lion.py:Lino")
-    said = "optimizer: lion.py has no Lino; it defines Lion; did you mean Lion?"
+    said = "optimizer: lion.py does not define Lino; the file defines Lion; did you mean Lion?"
     assert (result.code, result.err) == (2, error(said))
 
 
@@ -329,5 +341,8 @@ def test_the_step_that_is_estimated(own):
     plain = own(*task).json["cycles"]
     assert own(*task, "--activation", "mish.py:mish").json["cycles"] > plain
     result = own(*task, "--optimizer", "lion.py:Lino")
-    said = "argument --optimizer: lion.py has no Lino; it defines Lion; did you mean Lion?"
+    said = (
+        "argument --optimizer: lion.py does not define Lino; the file defines Lion; did you "
+        "mean Lion?"
+    )
     assert (result.code, result.err) == (2, error(f"{said} (see diastole estimate --help)"))

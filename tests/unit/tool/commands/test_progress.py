@@ -39,8 +39,8 @@ def test_time_that_is_left(capsys, monkeypatch):
     clock = iter([100.0, 104.0, 108.0, 112.0])
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     assert [line.partition("loss ")[2] for line in told(capsys, 3)] == [
-        "1.0000, some 8 s left",
-        "0.5000, some 4 s left",
+        "1.0000, about 8 s left",
+        "0.5000, about 4 s left",
         "0.3333",
     ]
 

@@ -68,7 +68,7 @@ def test_what_is_recommended_works(diastole, data, words):
 
 def test_compare_says_what_became_of_a_preset(diastole, data):
     words = ("--over", "optimizer=sgd,adamw")
-    said = "compare takes presets without their vector unit, for a host trains every task"
+    said = "compare leaves out the vector unit of presets, because a host trains every task"
     (line,) = diastole(*COMPARE, "--preset", "pico", *words).err
     assert line.endswith(f"give --set vector.enable=true; {said}")
     (line,) = diastole("compare", "nano.toml", *COMPARE[1:], *words).err
@@ -78,7 +78,7 @@ def test_compare_says_what_became_of_a_preset(diastole, data):
 def test_the_next_command_is_of_the_same_machine(diastole, tmp_path):
     """With its keys, and with a name that a shell would take apart."""
     line = diastole("init", "my machine.toml", "--preset", "pico").out.splitlines()[-1]
-    words = shlex.split(line.removeprefix("next: edit it, then diastole "))
+    words = shlex.split(line.removeprefix("next: edit the file, then diastole "))
     checked = diastole(*words, "--set", "array={rows=2, cols=1, block=4}")
     assert checked.code == 0
     line = checked.out.splitlines()[-1]

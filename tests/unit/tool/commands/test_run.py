@@ -106,10 +106,10 @@ def test_run_says_what_it_converted_and_warns(diastole, tmp_path):
     assert result.code == 0
     assert result.err == [
         "diastole: X was converted from float64 to float32",
-        "diastole: warning: X holds NaN (1 of 2 elements), taken as +0",
+        "diastole: warning: X holds NaN (1 of 2 elements), which become +0",
         (
-            "diastole: warning: X holds Inf (1 of 2 elements), taken as the largest magnitude of "
-            "its group (0 in a group of zeros with a scale of its own)"
+            "diastole: warning: X holds Inf (1 of 2 elements), which become the largest "
+            "magnitude of the group (0 in a group of zeros with a scale of its own)"
         ),
     ]
 
@@ -381,7 +381,7 @@ def test_codes_that_are_wrong_leave_no_file(diastole, npz, tmp_path):
             "c.npz: X_scales_k must be uint8 of shape (3, 1) for mxfp8_e4m3 1x32, "
             "not int32 of shape (3, 1)"
         ),
-        *error(f"c.npz: has no array W_codes_k (it has {', '.join(arrays)})"),
+        *error(f"c.npz: has no array W_codes_k; the arrays of the file are {', '.join(arrays)}"),
     ]
     assert not (tmp_path / "d.npz").exists()
 
@@ -416,7 +416,9 @@ def test_codes_of_a_machine_that_is_wrong(diastole, npz, hardware, monkeypatch, 
     monkeypatch.setattr(FakeMachine, "sabotage", "second copy")
     result = diastole(*RTL, "--op", "forward", *all_of("mxfp8_e4m3"), "--codes")
     assert result.code == 1
-    assert "stored elements have no code of mxfp8_e4m3 under the tensor's scales" in result.err[0]
+    assert (
+        "stored elements have no code in mxfp8_e4m3 under the scales of the tensor" in result.err[0]
+    )
     assert not (tmp_path / "b.npz").exists()
 
 
@@ -493,7 +495,10 @@ def test_numbers_that_float32_does_not_reach(diastole, tmp_path):
         assert np.isinf(written["X_q_k"]).all()
         assert np.all(written["Y"] == 6 * 352 * 2688 * 2.0**5)
     out = diastole(*words, "forward").out
-    assert "X_q has Inf for 128 elements: they are stored, and multiplied, as finite numbers" in out
+    assert (
+        "X_q has Inf for 128 elements: the machine stores and multiplies finite numbers beyond"
+        in out
+    )
     assert diastole(*words, "dx", "--json").json["beyond_float32"] == {}
 
 

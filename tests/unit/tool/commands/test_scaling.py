@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from diastole.commands.scaling import exponent, floors, given_scale, scaling_of
+from diastole.commands.scaling import exponent, floors, scale_argument, scaling_of
 from diastole.errors import BadInput
 from diastole_sim.train.loss_scaling import LossScaling
 from support.texts import exactly
@@ -41,14 +41,16 @@ def test_floors_need_a_scale():
     asked = argparse.Namespace(loss_scale=None, loss_scale_floor=((3, 4),))
     text = "--loss-scale-floor needs --loss-scale X, the exponent of the first step"
     with pytest.raises(BadInput, match=exactly(text)):
-        given_scale(asked)
+        scale_argument(asked)
 
 
 def test_published_numbers_give_what_is_not_asked():
     published = SimpleNamespace(loss_scale=13, loss_scale_floor=((40, 13),))
     nothing = argparse.Namespace(loss_scale=None, loss_scale_floor=None)
-    assert given_scale(nothing) == {}
-    assert scaling_of(given_scale(nothing)) is None
-    assert given_scale(nothing, published) == vars(published)
+    assert scale_argument(nothing) == {}
+    assert scaling_of(scale_argument(nothing)) is None
+    assert scale_argument(nothing, published) == vars(published)
     asked = argparse.Namespace(loss_scale=5, loss_scale_floor=None)
-    assert scaling_of(given_scale(asked, published)) == LossScaling(exponent=5, floors=((40, 13),))
+    assert scaling_of(scale_argument(asked, published)) == LossScaling(
+        exponent=5, floors=((40, 13),)
+    )

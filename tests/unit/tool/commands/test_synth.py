@@ -70,7 +70,7 @@ def routed(mhz):
             harness={},
             design=Design(top="t", machine=""),
             versions={},
-            routed=Routed(fmax_mhz=mhz, asked_mhz=request.mhz, path=None, utilisation={}),
+            routed=Routed(fmax_mhz=mhz, requested_mhz=request.mhz, path=None, utilisation={}),
             bitstream=b"bits" if request.bitstream else None,
         )
 
@@ -104,7 +104,9 @@ def test_a_clock_that_is_missed(routes, tmp_path):
     assert routes(*words, "--freq", "80").code == 0
     result = routes(*words, "--freq", "80.5", "--out", "a.json")
     assert result.code == 1
-    assert "error: 80.00 MHz, less than the 80.5 asked for" in "".join(result.err)
+    assert ("error: the design reaches 80.00 MHz, less than the requested 80.5 MHz") in "".join(
+        result.err
+    )
     assert json.loads((tmp_path / "a.json").read_text())["routed"]["met"] is False
 
 
@@ -116,7 +118,7 @@ def test_delays_of_cells(small):
     assert "cells sized for 50 MHz: by the library's delays, without wires" in result.out
     result = small(*words, "2000", "--json")
     assert result.code == 1
-    assert "MHz, less than the 2000 asked for" in "".join(result.err)
+    assert "MHz, less than the requested 2000 MHz" in "".join(result.err)
     assert json.loads(result.out)["delays"]["met"] is False
 
 

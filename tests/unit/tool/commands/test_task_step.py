@@ -15,7 +15,7 @@ def test_the_model_reads_what_the_host_stores():
     model = modelled_step(config, program)
     found = model.step(program.training, step=STEP)
     assert 10_000 < found.cycles < 14_000
-    assert sum(found.by_cause.values()) == found.cycles
+    assert sum(found.cause_cycles.values()) == found.cycles
     far = modelled_step(config, program, latency=100)
     assert far.step(program.training, step=STEP).cycles > found.cycles + 1000
     with pytest.raises(ValueError, match="nothing is stored"):

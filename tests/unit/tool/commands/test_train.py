@@ -42,7 +42,7 @@ def test_train_below_what_was_asked(diastole):
     result = diastole(*TRAIN, "--backend", "golden", "--min-accuracy", "0.999")
     assert result.code == 1
     assert result.err[-1].startswith("diastole: error: the accuracy is 0.")
-    assert result.err[-1].endswith(", below 0.999")
+    assert result.err[-1].endswith(", below the required 0.999")
     assert diastole(*TRAIN, "--backend", "golden", "--min-accuracy", "0").code == 0
 
 

@@ -81,7 +81,10 @@ def test_keys_of_the_machine_are_none():
     "settings, text",
     [
         ({"alpha": "3"}, "alpha: must be a number from 0 to 1, not 3"),
-        ({"switch": "3"}, "--switch is of --precision low-to-high, not of fast"),
+        (
+            {"switch": "3"},
+            ("--switch works only with --precision low-to-high, not with fast: leave --switch out"),
+        ),
     ],
 )
 def test_mistakes(settings, text):
@@ -124,7 +127,10 @@ def test_published_numbers_have_a_scale_of_the_loss():
 def test_a_host_trains_other_tasks():
     options = TrainOptions()
     assert options.read(WITH_UNIT, {"master": "bf16"}, "text")["master"] == Master(kind="bf16")
-    with pytest.raises(BadInput, match="--hidden is of perceptrons, such as digits, not text"):
+    with pytest.raises(
+        BadInput,
+        match="--hidden works only for perceptrons, such as digits, not for text: leave",
+    ):
         options.read(WITH_UNIT, {"hidden": "3"}, "text")
     for task in ("digits", "mine.npz"):
         assert set(options.read(WITH_UNIT, {}, task)) == {"program"}

@@ -198,9 +198,10 @@ def test_a_loss_that_is_not_finite(diastole, monkeypatch, verify):
     result = diastole(*TRAIN, *verify)
     assert result.code == 1
     last = result.err[-1]
-    assert last.startswith("diastole: error: step 2: the loss is NaN or Inf, so that command ")
+    assert last.startswith("diastole: error: step 2: the loss is NaN or Inf, and command ")
     first = "step 2: layer 1 bias w has 10 NaN among 10 numbers"
-    assert f", chain, stopped the machine; first not finite: {first}; cycles_total " in last
+    assert ", chain, stopped the machine; the first value that is not finite: " in last
+    assert f": {first}; cycles_total " in last
     assert " wait_load " in last
     assert ("first mismatch: " in last) == bool(verify)
 
@@ -208,8 +209,8 @@ def test_a_loss_that_is_not_finite(diastole, monkeypatch, verify):
 @pytest.mark.parametrize(
     "code, exit_code, said",
     [
-        (ErrorCode.TOO_LONG, 2, "too large for the hardware: step 0, command 3: "),
-        (ErrorCode.TOO_LARGE, 2, "too large for the hardware: step 0, command 3: "),
+        (ErrorCode.TOO_LONG, 2, "the work is too large for the hardware: step 0, command 3: "),
+        (ErrorCode.TOO_LARGE, 2, "the work is too large for the hardware: step 0, command 3: "),
         (ErrorCode.WRITE_RESPONSE, 1, "step 0, command 3: "),
     ],
 )
@@ -230,9 +231,9 @@ def test_a_panel_that_is_just_large_enough(diastole):
 def test_help_says_how_many_layers_fit(diastole):
     text = " ".join(diastole("train", "--help").out.split())
     assert (
-        "units of each hidden layer (default: 64); 3 layers of sgd and nesterov, 2 layers of "
-        "rmsprop and adam and adamw always fit, since the machine has a table of 128 streams for "
-        "what a step reads and writes"
+        "units of each hidden layer (default: 64); 3 layers of sgd and nesterov, 2 layers "
+        "of rmsprop and adam and adamw always fit, since the machine has a table of 128 "
+        "streams for the tensors of a step"
     ) in text
 
 

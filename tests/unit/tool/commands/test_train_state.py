@@ -23,7 +23,7 @@ def test_interrupted_and_again(diastole, monkeypatch, tmp_path):
     keep = stop_after(monkeypatch, 2, KeyboardInterrupt)
     result = diastole(*TRAIN, "--state", "state.npz", "--json")
     assert (result.code, result.out) == (130, "")
-    goes_on = "state.npz has the state after step 2: the same command goes on from it"
+    goes_on = "state.npz has the state after step 2: the same command continues from this step"
     assert result.err[-2:] == [f"diastole: {goes_on}", "diastole: error: interrupted"]
     monkeypatch.setattr(StateFile, "keep", keep)
     result = diastole(*TRAIN, "--state", "state.npz", "--json")
@@ -34,7 +34,7 @@ def test_interrupted_and_again(diastole, monkeypatch, tmp_path):
     again = diastole(*TRAIN, "--state", "state.npz", "--json").json
     assert again["weights_sha256"] == plain["weights_sha256"]
     result = diastole(*TRAIN, "--state", "state.npz", "--seed", "1")
-    text = "state.npz: is the state of another training: its seed is 0, not 1"
+    text = "state.npz: is the state of another training, in which seed is 0, not 1"
     assert (result.code, result.err[-1:]) == (2, error(text))
 
 
@@ -49,5 +49,5 @@ def test_another_scale_of_the_loss(diastole, tmp_path):
     result = diastole(*TRAIN, *scaled[:2], "--state", "state.npz")
     assert result.code == 2
     assert result.err[-1].startswith(
-        "diastole: error: state.npz: is the state of another training: its loss_scaling is "
+        "diastole: error: state.npz: is the state of another training, in which loss_scaling is "
     )

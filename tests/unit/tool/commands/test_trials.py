@@ -11,7 +11,7 @@ from command_line import error
 from diastole.config.presets import PRESETS
 
 ROOT = Path(__file__).parents[4]
-NEEDED = "these take two of X (M x K), W (K x N) and dY (M x N); it has"
+NEEDED = "products need two of X (M x K), W (K x N) and dY (M x N), but the file has"
 FEW = ("--formats", "bfp4,mxint8")
 
 
@@ -153,7 +153,7 @@ def test_nan_is_warned_of_and_does_not_count(diastole, save):
     x[0, 0] = np.nan
     save(X=x, W=ones(2, 2))
     result = diastole("formats", "--data", "a.npz", "--formats", "bfp4", "--json")
-    assert result.err == ["diastole: warning: X holds NaN (1 of 4 elements), taken as +0"]
+    assert result.err == ["diastole: warning: X holds NaN (1 of 4 elements), which become +0"]
     assert result.json["mixtures"][0]["products"]["Y"]["snr_db"] is None
 
 
@@ -225,6 +225,6 @@ def test_a_verdict_says_what_it_leaves_out(diastole, save):
     save(X=x, W=ones(8, 8))
     result = diastole("formats", "--data", "a.npz", "--formats", "bfp4", "--least-db", 20)
     assert result.err[-1] == (
-        "diastole: warning: --least-db judges 56 of 64 elements of Y: NaN or Inf reach the others"
+        "diastole: warning: --least-db judges 56 of 64 elements of Y: NaN or Inf reach all others"
     )
     assert result.code == 0

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from diastole.compare.costs import Cost, cost_of, cycles_of_step, moved_bits
+from diastole.compare.costs import Cost, cost_of, moved_bits, step_cycles
 from diastole.config.file import from_document
 from diastole.layers.layer_costs import modelled
 from diastole_sim.perf.long import estimate_long
@@ -62,12 +62,12 @@ def test_cycles_are_those_of_all_products_and_conversions():
         for op, layers in parts.items()
         for each in layers
     )
-    cycles = cycles_of_step(machine, SHAPES)
-    alone = [cycles_of_step(machine, [each]) for each in SHAPES]
+    cycles = step_cycles(machine, SHAPES)
+    alone = [step_cycles(machine, [each]) for each in SHAPES]
     assert cycles == sum(alone)
     assert cycles > least
     dx_too = LayerShape(m=64, k=32, n=16, input_gradient=True)
-    assert cycles_of_step(machine, [dx_too]) > alone[0]
+    assert step_cycles(machine, [dx_too]) > alone[0]
 
 
 def test_cycles_of_planes_hang_on_the_widths():
@@ -76,12 +76,12 @@ def test_cycles_of_planes_hang_on_the_widths():
     names = ("layer0.X", "layer0.W", "layer0.dY")
 
     def cycles(*means):
-        return cycles_of_step(fast, layer, dict(zip(names, means, strict=True)))
+        return step_cycles(fast, layer, dict(zip(names, means, strict=True)))
 
     low, wide, all_wide = cycles(2.0, 2.0, 2.0), cycles(4.0, 2.0, 2.0), cycles(4.0, 4.0, 4.0)
-    assert low < wide < all_wide == cycles_of_step(fast, layer)
+    assert low < wide < all_wide == step_cycles(fast, layer)
     assert cycles(2.5, 2.0, 2.0) == pytest.approx(low + (wide - low) / 4, abs=1)
-    assert abs(low - cycles_of_step(all_of("bfp2"), layer)) < 0.02 * low
+    assert abs(low - step_cycles(all_of("bfp2"), layer)) < 0.02 * low
 
 
 def test_no_cycles_without_such_a_machine(monkeypatch):

@@ -17,7 +17,7 @@ from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train import run_task
 from diastole_sim.train.precision import Precision
 from diastole_sim.train.samples import Samples
-from diastole_sim.train.tasks import given_task
+from diastole_sim.train.tasks import task_of_samples
 from support.small_programs import make_limits
 
 
@@ -39,7 +39,7 @@ def job(rng):
     )
     return Job(
         name="mine",
-        task=given_task(samples, "mine.npz"),
+        task=task_of_samples(samples, "mine.npz"),
         data=samples_sha256(samples),
         steps=3,
         seed=1,
@@ -159,9 +159,7 @@ def test_a_run_that_fails_says_why(job):
     assert "loss" not in record
     assert record["key"] == replace(job, numerics=small).key
     record = run_job(replace(job, version="older"))
-    assert record["error"] == (
-        "RuntimeError: there is another version of diastole where this should have run"
-    )
+    assert record["error"] == ("RuntimeError: the worker has another version of diastole")
     assert run_job(replace(job, options={"colour": 3}))["error"].startswith("TypeError: ")
 
 

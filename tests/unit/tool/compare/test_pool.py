@@ -15,7 +15,7 @@ from diastole.compare.pool import run_jobs
 from diastole.errors import CheckFailed
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train.samples import Samples
-from diastole_sim.train.tasks import given_task
+from diastole_sim.train.tasks import task_of_samples
 
 ONE = {"format": "bfp4", "rounding": "nearest"}
 NUMERICS = Numerics.from_dict(
@@ -29,7 +29,7 @@ def jobs(rng):
     samples = Samples(
         inputs=random.standard_normal((30, 4)).astype(np.float32), labels=np.arange(30) % 3
     )
-    given = {"task": given_task(samples, "mine"), "data": samples_sha256(samples), "steps": 2}
+    given = {"task": task_of_samples(samples, "mine"), "data": samples_sha256(samples), "steps": 2}
     made = [
         Job(name=name, numerics=numerics, seed=seed, **given)
         for seed in (0, 1)
@@ -108,7 +108,7 @@ def test_a_cluster_and_processes_find_the_same(jobs, tmp_path):
     results, *refused = done.stdout.decode().splitlines()
     assert found(json.loads(results)) == here
     assert refused == [
-        "--scheduler: a worker of there has no such diastole: ImportError: none of ours",
+        "--scheduler: a worker of there cannot import this diastole: ImportError: none of ours",
         "--scheduler: a worker of there has another version of diastole",
     ]
     assert [each["error"] is None for each in here.values()] == [True] * 4 + [False]
@@ -126,9 +126,9 @@ except BadInput as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.startswith("--scheduler: no scheduler of Dask at tcp://127.0.0.1:9: "), (
-        done.stderr
-    )
+    assert done.stdout.startswith(
+        "--scheduler: no Dask scheduler answers at tcp://127.0.0.1:9: "
+    ), done.stderr
     assert done.stdout.count("\n") == 1
 
 
@@ -144,6 +144,6 @@ def test_a_process_that_ends(jobs):
     with pytest.raises(CheckFailed) as caught:
         list(run_jobs([Dying(), Dying()], processes=2, scheduler=None))
     assert str(caught.value) == (
-        "a process ended before its run did, as where memory runs out; --jobs with fewer of them, "
-        "and the same --results, go on with what is there"
+        "a process ended before the end of a run, for example because memory ran out; the "
+        "same command with a smaller --jobs and the same --results continues"
     )

@@ -53,7 +53,7 @@ def test_a_half_written_line_is_dropped(path, left, capsys):
     assert keys(path) == ["a"]
     assert path.read_bytes() == lines[0]
     assert capsys.readouterr().err == (
-        f"diastole: {path}: dropped the last line, which was not written to its end\n"
+        f"diastole: {path}: the last line is incomplete and was dropped\n"
     )
     with opened(path) as results:
         results.add(record("c"))
@@ -86,7 +86,7 @@ def test_a_strangers_file_stays(path, text, line):
     with pytest.raises(BadInput) as caught, opened(path):
         pass
     assert str(caught.value) == (
-        f"{path}: line {line} is no result of a comparison; give another file"
+        f"{path}: line {line} is not a result of a comparison; give another file"
     )
     assert path.read_text() == text
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from diastole.backend import program_limits
-from diastole.compare.runs import Runs, Settled, step_shapes
+from diastole.compare.runs import RunnableConfig, Runs, step_shapes
 from diastole.compare.study import Named
 from diastole.config.file import from_document
 from diastole.config.presets import PRESETS
@@ -19,7 +19,7 @@ DIGITS = TASKS["digits"]
 
 def settled(name, document, **options):
     config = from_document(document)
-    return Settled(named=Named(name=name, settings={}), config=config, options=options)
+    return RunnableConfig(named=Named(name=name, settings={}), config=config, options=options)
 
 
 def runs():
@@ -103,7 +103,7 @@ def whole(name, document=WHOLE, **given):
         kind = Precision(kind=given["precision"], classes=CLASS_NAMES)
         program = replace(program, precision=kind)
     settings = {key: str(value) for key, value in given.items()}
-    return Settled(
+    return RunnableConfig(
         named=Named(name=name, settings=settings), config=config, options={"program": program}
     )
 

@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from diastole.compare.costs import Cost
-from diastole.compare.summary import STUDENT, Compared, Spread, spread, verdict_on
+from diastole.compare.summary import STUDENT, ComparedConfig, Spread, spread, verdict_on
 
 
 def cost(area, passes=1.0, bits=4.0, **step):
@@ -20,7 +20,7 @@ def compared(name, losses, area=100.0, reference=None, **more):
         }
         for seed, loss in enumerate(losses)
     }  # fmt: skip
-    return Compared(
+    return ComparedConfig(
         name=name,
         settings={"format": name},
         runs=runs,
@@ -57,9 +57,9 @@ def test_differences_are_of_the_same_seed():
     one, other = compared("one", [1.0, 5.0, 9.0]), compared("other", [0.5, 4.5, 8.5])
     assert one.over(other, "loss") == Spread(mean=0.5, deviation=0.0, error=0.0, count=3)
     assert one.of("loss").error == pytest.approx(16**0.5 / 3**0.5)
-    fewer = Compared(name="fewer", settings={}, runs={2: other.runs[2], 7: other.runs[0]})
+    fewer = ComparedConfig(name="fewer", settings={}, runs={2: other.runs[2], 7: other.runs[0]})
     assert one.over(fewer, "loss") == Spread(mean=0.5, deviation=None, error=None, count=1)
-    assert one.over(Compared(name="none", settings={}, runs={}), "loss") is None
+    assert one.over(ComparedConfig(name="none", settings={}, runs={}), "loss") is None
     assert compared("a", [1.0, None]).over(one, "loss") is None
 
 
@@ -85,7 +85,7 @@ def test_record():
     assert (record["area_per_mac_nand2"], record["area_passes"], record["passes"]) == (10, 15, 1.5)
     assert record["set"] == {"format": "a"}
     assert [run["seed"] for run in record["runs"]] == [0, 1]
-    empty = Compared(name="b", settings={}, runs={}, reference=float32).record()
+    empty = ComparedConfig(name="b", settings={}, runs={}, reference=float32).record()
     assert (empty["loss"], empty["area_passes"], empty["runs"]) == (None, None, [])
 
 

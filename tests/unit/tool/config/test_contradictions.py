@@ -98,28 +98,30 @@ def test_two_ports_need_even_numbers_of_cells():
 def test_chunks_of_what_passes_sum():
     """In every direction that is used."""
     floats = {"kind": "float", "chunk": 64}
-    multiple = (
-        "accumulator.chunk must be a multiple of the elements of a contraction that a pass sums"
-    )
+    multiple = "accumulator.chunk must be a multiple of"
+    summed = "the elements of a contraction that a pass sums"
     east, north = (
         "array.cols x array.block = {} to the east",
         "array.rows x array.block = {} to the north",
     )
-    both = f"{multiple}, {east} and {north}"
+    both = f"{multiple} {east} and {north}, {summed}"
     assert faults(accumulator=floats) == []
     assert faults(accumulator=floats, array={"rows": 6, "cols": 6}) == [
-        f"{both.format(48, 48)}: 48, 96, 144, 192 and so on would do, not 64"
+        f"{both.format(48, 48)}, not 64: use 48, 96, 144, 192 and so on"
     ]
     assert faults(accumulator=floats, array={"rows": 16, "cols": 16}) == [
-        f"{both.format(128, 128)}: 128, 256, 384, 512 would do, not 64"
+        f"{both.format(128, 128)}, not 64: use 128, 256, 384, 512"
     ]
     edge = {"rows": 6, "cols": 4, "transpose": "edge"}
     assert faults(accumulator=floats, array=edge) == []
     assert faults(accumulator=floats, array=edge | {"cols": 32}) == [
-        f"{multiple}, {east.format(256)}: 256, 512 would do, not 64"
+        f"{multiple} {east.format(256)}, {summed}, not 64: use 256, 512"
     ]
     assert faults(accumulator=floats, array={"rows": 64, "cols": 2, "block": 16}) == [
-        f"{both.format(32, 1024)}: none up to 512 is, so accumulator.kind must be integer, not 64"
+        (
+            f"{both.format(32, 1024)}, not 64: no chunk up to 512 is such a multiple: "
+            "set accumulator.kind to integer"
+        )
     ]
     assert faults(["array.rows"], accumulator=floats, array={"rows": 6}) == []
     assert faults(accumulator={"chunk": 64}, array={"rows": 6, "cols": 6}) == []
@@ -133,8 +135,8 @@ def test_chunks_of_what_passes_sum():
 def test_chunks_of_planes(name):
     formats = dict.fromkeys(("x", "w", "dy"), "bfp2") | {name: "fast"}
     refused = (
-        f"accumulator.kind must be integer where format.{name} is fast, whose planes are not "
-        'summed chunk by chunk, not "float"'
+        f'accumulator.kind must be integer where format.{name} is fast, not "float": the '
+        "planes of fast are not summed chunk by chunk"
     )
     assert faults(format=formats, accumulator={"kind": "float"}) == [refused]
     assert faults(["accumulator.kind"], format=formats, accumulator={"kind": "float"}) == []

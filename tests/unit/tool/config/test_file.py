@@ -238,9 +238,9 @@ def test_all_mistakes_at_once():
         width = 64
     """
     assert sorted(problems(text, "array.cols=99", "nonsense", "accumulator.fraction=2.5")) == [
+        '--set must be KEY=VALUE, not "nonsense"',
         "--set: accumulator.fraction must be an integer in 0..32, not 2.5",
         "--set: array.cols must be an integer in 1..64, not 99",
-        '--set: must be KEY=VALUE, not "nonsense"',
         "f.toml: array.block must be one of 1, 2, 4, 8, 16, 32, not 7",
         "f.toml: array.rows must be an integer in 1..64, not 0",
         "f.toml: bits is an unknown key; the nearest is rounding.bits",
@@ -251,9 +251,9 @@ def test_all_mistakes_at_once():
 
 
 CONTRADICTION = (
-    "f.toml: accumulator.fraction and accumulator.headroom must make SW + F + G at most 63 bits, "
-    "not 22 + 32 + 10 = 64 (SW follows from the formats, cell.window and array.block): "
-    "F + G of at most 41 would do"
+    "f.toml: accumulator.fraction (F) and accumulator.headroom (G) must make SW + F + G "
+    "at most 63 bits, not 22 + 32 + 10 = 64; SW follows from the formats, cell.window and "
+    "array.block: choose F + G of at most 41"
 )
 
 
@@ -288,8 +288,8 @@ def test_no_contradiction_from_a_key_that_is_wrong_itself():
 
 EDGE = "where array.transpose is edge (in_place takes vectors)"
 TWO_LEVEL = (
-    "format.x, format.w and format.dy must all be nvfp4, or none: its scales are no powers of two "
-    "(nvfp4 is chosen for {})"
+    "format.x, format.w and format.dy must all be nvfp4, or none of them: the scales of "
+    "nvfp4 are not powers of two (nvfp4 is chosen for {})"
 )
 
 
@@ -350,9 +350,10 @@ TWO_LEVEL = (
         ),
         (
             'format = {x = "fp8_e5m2", w = "fp8_e5m2"}\ncell.window = 0',
-            [("accumulator.fraction and accumulator.headroom must make SW + F + G at most 63 bits, "
-             "not 68 + 18 + 14 = 100 (SW follows from the formats, cell.window and array.block): "
-             "no F and G would do; a cell.window of 16 or 24 would")],
+            [("accumulator.fraction (F) and accumulator.headroom (G) must make SW + F + G "
+                "at most 63 bits, not 68 + 18 + 14 = 100; SW follows from the formats, "
+                "cell.window and array.block: no F and G are small enough; choose a "
+                "cell.window of 16 or 24")],
         ),
     ],
 )  # fmt: skip
@@ -483,7 +484,7 @@ def test_a_file_that_is_no_configuration_by_its_size(tmp_path):
     with pytest.raises(BadInput) as caught:
         load_config(path)
     assert caught.value.problems == (
-        f"{path}: is no configuration: it has more than 1048576 bytes",
+        f"{path}: is not a configuration: the file has more than 1048576 bytes",
     )
 
 

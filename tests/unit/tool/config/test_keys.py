@@ -157,8 +157,8 @@ def test_keys_of_delayed_scales_belong_to_them(source, key, value, usual):
         from_document({}, [f"scale.source={source}", f"scale.{key}={value}"])
     (text,) = caught.value.problems
     assert (
-        f"scale.{key} must be {usual} where scale.source is {source}, not {value}: it belongs to "
-        "scale.source = delayed"
+        f"scale.{key} must be {usual} where scale.source is {source}, not {value}: "
+        f"scale.{key} works only with scale.source = delayed"
     ) in text
 
 

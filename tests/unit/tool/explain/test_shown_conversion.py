@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from diastole.explain.shown_conversion import conversions_of
-from diastole.explain.shown_run import Untrue
+from diastole.explain.shown_run import WavesDisagree
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.formats import FORMAT_NAMES
@@ -38,7 +38,7 @@ def normal(number):
 
 
 def check(given, stored, conversions):
-    kind = stored.chosen.format
+    kind = stored.storage.format
     for number, made in enumerate(conversions):
         values = stored.values(number)
         for place in np.ndindex(given.shape):
@@ -54,7 +54,7 @@ def check(given, stored, conversions):
                 continue
             assert abs(Fraction(float(made.units[place])) - exact) <= exact * two(-52), what
             draw = 0 if made.draws is None else int(made.draws[place])
-            rounded = round_fraction(stored.chosen.rounding, exact, draw, 6)
+            rounded = round_fraction(stored.storage.rounding, exact, draw, 6)
             if exact < 2**kind.precision:
                 assert made.rounded[place] == rounded, what
             assert abs(value) == min(made.rounded[place] * unit, beyond(made, place, kind)), what
@@ -117,7 +117,7 @@ def test_an_element_that_does_not_follow_is_refused(name, rng):
     codes = copies[-1].codes.copy()
     codes[2, 3] ^= 1
     copies[-1] = replace(copies[-1], codes=codes)
-    with pytest.raises(Untrue, match=r"element \(2, 3\) of a converted tensor"):
+    with pytest.raises(WavesDisagree, match=r"element \(2, 3\) of a converted tensor"):
         conversions_of(given, replace(stored, copies=tuple(copies)), numerics, seed=SEED, tag=TAG)
-    with pytest.raises(Untrue, match="does not follow from its float32"):
+    with pytest.raises(WavesDisagree, match="does not follow from its float32"):
         conversions_of(given, stored, numerics, seed=SEED + 1, tag=TAG)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from diastole.config.presets import PRODUCTS_ONLY
-from diastole.explain.shown_run import EAST, NORTH, Pass, Untrue, ways_of
+from diastole.explain.shown_run import EAST, NORTH, Pass, WavesDisagree, ways_of
 from diastole.explain.story import expected_sums, require_alike, require_sums, signals
 from diastole_hw.plan.modes import Mode
 
@@ -24,7 +24,7 @@ def test_ways_of_squares(mode, expected):
     """Of blocks that lie as they are stored: rows and columns of cells count the same axes for both
     directions, which is why one held block serves both."""
     found = [
-        (way.direction, way.streamed.name, way.held.name, way.t, way.rows, way.cols)
+        (way.direction, way.streaming.name, way.stationary.name, way.t, way.rows, way.cols)
         for way in ways_of(PLAN, mode)
     ]
     assert found == expected
@@ -41,7 +41,7 @@ def test_groups_may_have_any_scale_of_their_own():
     [[0.25, -0.75, 1], [0.25, 0, 0], [0.25, 0.75, 0], [0.25, -0.5, 0], [-0.25, 0.75, 0]],
 )
 def test_other_numbers_are_found(wanted):
-    with pytest.raises(Untrue, match="block"):
+    with pytest.raises(WavesDisagree, match="block"):
         require_alike([1, -3, 0], np.array(wanted), "block")
 
 
@@ -78,7 +78,7 @@ def test_other_sums_are_found():
     require_sums(got, wanted, PASS)
     got[1, 0, 2, 1] += 1
     with pytest.raises(
-        Untrue,
+        WavesDisagree,
         match="cell 0, 2 are not those of the operands: vector 2, lane 1: 694, expected 693",
     ):
         require_sums(got, wanted, PASS)

@@ -37,7 +37,7 @@ def test_all_blocks_add_up_to_the_aligned_product(name, data, rng):
         everything = slice(None)
         blocks = -(-SIZES[product.contraction] // side)
         got = sum(factors.addends(everything, everything, number) for number in range(blocks))
-        bound = factors.streamed.maximum[:, None] + factors.held.maximum[None, :]
+        bound = factors.streaming.maximum[:, None] + factors.stationary.maximum[None, :]
         for (t, lane), total in np.ndenumerate(got):
             unit = Fraction(2) ** int(bound[t, lane] + factors.rule.unit)
             assert int(total) * unit == want[t][lane], f"{result}[{t}, {lane}]"

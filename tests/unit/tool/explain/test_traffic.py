@@ -14,7 +14,7 @@ def traffic(cycles, **signals):
     """Waves of a machine with these signals, which writes nothing into its scratchpads."""
     values = {f"m_axi_{name}": each for name, each in signals.items()}
     values |= {f"{DATAPATH}{name}": [0] * cycles for name in ("write", "write_en")}
-    return ShownTraffic(Waves(cycles, values), PLAN, taken=[])
+    return ShownTraffic(Waves(cycles, values), PLAN, accepted=[])
 
 
 def test_beats_have_the_addresses_that_were_asked_for():

@@ -97,34 +97,34 @@ def test_a_header_of_version_2(archive):
     np.testing.assert_array_equal(Archive(path).read("X"), GOOD)
 
 
-TOO_FEW = "it has 48 bytes of data, not what its header says"
+TOO_FEW = "the array has 48 bytes of data, which does not match the header"
 DAMAGED = {
-    "no array": (b"hello", "it is no array of numpy's"),
-    "empty": (b"", "it is no array of numpy's"),
-    "only a magic": (b"\x93NUMPY", "it is no array of numpy's"),
-    "version": (npy((3, 4), version=(9, 7)), "its format, 9.7, is not known"),
+    "no array": (b"hello", "the member is not a numpy array"),
+    "empty": (b"", "the member is not a numpy array"),
+    "only a magic": (b"\x93NUMPY", "the member is not a numpy array"),
+    "version": (npy((3, 4), version=(9, 7)), "the format 9.7 of the array is not known"),
     "length of the header": (
         b"\x93NUMPY\x02\x00\xff\xff\xff\x7f{",
-        "its header of 2147483647 bytes is too long",
+        "the header of 2147483647 bytes is too long",
     ),
-    "cut in the header": (npy((3, 4))[:30], "its header is damaged"),
-    "no dictionary": (npy(None, text="[1]"), "its header is damaged"),
-    "no Python": (npy(None, text="{'descr': '<f4'"), "its header is damaged"),
-    "deep": (npy(None, text="(" * 4000), "its header is damaged"),
-    "backslash": (npy(None, text="'\\d'"), "its header is damaged"),
-    "no type": (npy((3, 4), descr="<q9"), "its header is damaged"),
-    "negative": (npy((-3, -4), data=GOOD.tobytes()), "its header is damaged"),
-    "no integers": (npy("(3, 4.0)", data=GOOD.tobytes()), "its header is damaged"),
-    "huge axis": (npy((10**3000, 0)), "its header is damaged"),
-    "axes": (npy((1,) * 65, data=b"1234"), "its header is damaged"),
-    "empty and huge": (npy((0, 2**60, 2**60)), "its data and its header do not fit"),
+    "cut in the header": (npy((3, 4))[:30], "the header is damaged"),
+    "no dictionary": (npy(None, text="[1]"), "the header is damaged"),
+    "no Python": (npy(None, text="{'descr': '<f4'"), "the header is damaged"),
+    "deep": (npy(None, text="(" * 4000), "the header is damaged"),
+    "backslash": (npy(None, text="'\\d'"), "the header is damaged"),
+    "no type": (npy((3, 4), descr="<q9"), "the header is damaged"),
+    "negative": (npy((-3, -4), data=GOOD.tobytes()), "the header is damaged"),
+    "no integers": (npy("(3, 4.0)", data=GOOD.tobytes()), "the header is damaged"),
+    "huge axis": (npy((10**3000, 0)), "the header is damaged"),
+    "axes": (npy((1,) * 65, data=b"1234"), "the header is damaged"),
+    "empty and huge": (npy((0, 2**60, 2**60)), "the data and the header do not match"),
     "petabytes": (npy((10**12, 10**3), data=GOOD.tobytes()), TOO_FEW),
     "one row too many": (npy((4, 4), data=GOOD.tobytes()), TOO_FEW),
     "one row too few": (npy((2, 4), data=GOOD.tobytes()), TOO_FEW),
     "wider": (npy((3, 4), descr="<f8", data=GOOD.tobytes()), TOO_FEW),
     "object": (
         saved(np.array([["a", None]], dtype=object)),
-        "it holds Python objects, which are not loaded",
+        "the array holds Python objects, which are not loaded",
     ),
 }
 
@@ -142,7 +142,9 @@ def test_other_compressions(archive, method):
     name = {zipfile.ZIP_BZIP2: "bzip2", zipfile.ZIP_LZMA: "lzma"}[method]
     with pytest.raises(Unreadable) as caught:
         Archive(archive(X=saved(GOOD), method=method)).read("X")
-    assert str(caught.value) == f"its compression, {name}, is none of numpy's (stored or deflated)"
+    assert str(caught.value) == (
+        f"the compression {name} is not a compression of numpy (stored or deflated)"
+    )
 
 
 def patched(path, *changes):
@@ -161,17 +163,17 @@ def patched(path, *changes):
     [
         (
             [("local", 6, b"\x01\x00"), ("central", 8, b"\x01\x00")],
-            "it is encrypted",
+            "the array is encrypted",
         ),
         (
             [("local", 8, b"\x61\x00"), ("central", 10, b"\x61\x00")],
-            "its compression, wavpack, is none of numpy's (stored or deflated)",
+            "the compression wavpack is not a compression of numpy (stored or deflated)",
         ),
         ([("central", 16, b"\x00\x00\x00\x00")], "Bad CRC-32 for file 'X.npy'"),
         (
             # a size that lies, and agrees with a header that lies as well
             [("central", 24, struct.pack("<I", 2**31))],
-            f"it has {2**31 - 128} bytes of data, not what its header says",
+            f"the array has {2**31 - 128} bytes of data, which does not match the header",
         ),
     ],
     ids=["encrypted", "method", "checksum", "size"],
@@ -203,7 +205,7 @@ def test_twice_the_same_name(archive):
         path = archive(("X", saved(GOOD)), X=saved(2 * GOOD), W=saved(GOOD))
     archive = Archive(path)
     assert archive.names == ["X", "W"]
-    with pytest.raises(Unreadable, match=r"^the file has more than one of this name$"):
+    with pytest.raises(Unreadable, match=r"^the file has more than one array of this name$"):
         archive.read("X")
     np.testing.assert_array_equal(archive.read("W"), GOOD)
 
@@ -214,7 +216,7 @@ def test_no_archive(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(BadInput) as caught:
         Archive(path)
-    assert caught.value.problems == (f"{path}: is no .npz file",)
+    assert caught.value.problems == (f"{path}: is not a .npz file",)
 
 
 def test_a_file_that_goes_away(tmp_path):
@@ -259,7 +261,7 @@ def test_damage_anywhere(tmp_path, rng, save, kind):
             del data[rng.randrange(len(data)) :]
         path.write_bytes(data)
         for read in (
-            lambda: tensors.read_given(path, "backward", NUMERICS),
+            lambda: tensors.read_tensors(path, "backward", NUMERICS),
             lambda: read_matrices(path),
         ):
             lines = refusal(read)
@@ -276,5 +278,5 @@ def test_what_may_have_no_end(tmp_path, kind):
         os.mkfifo(path)
     else:
         path.symlink_to("/dev/zero")
-    with pytest.raises(BadInput, match=r"a\.npz: is no regular file$"):
+    with pytest.raises(BadInput, match=r"a\.npz: is not a regular file$"):
         Archive(path)

@@ -11,10 +11,10 @@ from diastole.files.content import read_content, read_toml
     [
         (b"a = ", "is not a TOML file: Invalid value"),
         (b"a = 1\na = 2\n", "is not a TOML file: Cannot overwrite a value"),
-        (b"\xff", "is not a TOML file: it is not text in UTF-8"),
+        (b"\xff", "is not a TOML file: the text is not UTF-8"),
         (b"a = " + b"9" * 5000, "is not a TOML file: an integer has too many digits"),
-        (b"a = " + b"[" * 100_000, "is not a TOML file: nested too deeply"),
-        (b"#" * ((1 << 20) + 1), "is no plan: it has more than 1048576 bytes"),
+        (b"a = " + b"[" * 100_000, "is not a TOML file: the values are nested too deeply"),
+        (b"#" * ((1 << 20) + 1), "is not a plan: the file has more than 1048576 bytes"),
     ],
 )
 def test_what_is_no_plan(tmp_path, content, problem):

@@ -97,9 +97,9 @@ def test_groups_of_channels(tmp_path, heading, line, found):
     assert (layer.m, layer.k, layer.n, layer.repeats, layer.depthwise) == found
 
 
-PRODUCTS_READ = "m, k, n, name, repeats, batch"
+PRODUCTS_READ = "with m the file may have m, k, n, name, repeats, batch"
 TOPOLOGY_READ = (
-    "with ifmap height there may be ifmap height, ifmap width, filter height, filter width, "
+    "with ifmap height the file may have ifmap height, ifmap width, filter height, filter width, "
     "channels, num filter, strides, groups, name, repeats, batch"
 )
 
@@ -109,30 +109,26 @@ TOPOLOGY_READ = (
     [
         (
             ["M,K,N,Padding", "1,2,3,4"],
-            [
-                "line 1: the column padding is not read: leave it out; with m there may be "
-                + PRODUCTS_READ
-            ],
+            ["line 1: the column padding is not read: leave the column out; " + PRODUCTS_READ],
         ),
         (
             [TOPOLOGY + "Stride width", "a, 5, 5, 3, 3, 3, 4, 1, 2"],
-            ["line 1: the column stride width is not read: leave it out; " + TOPOLOGY_READ],
+            ["line 1: the column stride width is not read: leave the column out; " + TOPOLOGY_READ],
         ),
         (
             ["name,M,K,N,strides,M", "a,1,2,3,4,5"],
             [
-                "line 1: the column m is there 2 times: leave one",
-                "line 1: the column strides is not read: leave it out; with m there may be "
-                + PRODUCTS_READ,
+                "line 1: the column m appears 2 times: keep one",
+                "line 1: the column strides is not read: leave the column out; " + PRODUCTS_READ,
             ],
         ),
         (
             ["name,Layer,M,K,N", "a,b,1,2,3"],
-            ["line 1: the columns name and layer all say name: leave one"],
+            ["line 1: the columns name and layer all mean name: keep one"],
         ),
         (
             ["layer,Layer,M,K,N", "a,b,1,2,3"],
-            ["line 1: the column layer is there 2 times: leave one"],
+            ["line 1: the column layer appears 2 times: keep one"],
         ),
         (
             ["M,K,N", "\u0663,1_0,+4"],
@@ -144,19 +140,24 @@ TOPOLOGY_READ = (
         (
             ["M,K,N", "1,2,3", "1,2,3,4", "1,2,3,,5"],
             [
-                "line 3: cell 4 has no heading above it, but 4",
-                "line 4: cell 5 has no heading above it, but 5",
+                "line 3: cell 4 holds 4, but has no heading",
+                "line 4: cell 5 holds 5, but has no heading",
             ],
         ),
-        (["M,,K,N", "1,7,2,3"], ["line 2: cell 2 has no heading above it, but 7"]),
+        (["M,,K,N", "1,7,2,3"], ["line 2: cell 2 holds 7, but has no heading"]),
         (
             [TOPOLOGY, "a, 5, 5, 3, 3, 3, 4, 1, 2"],
-            ["line 2: cell 9 has no heading above it, but 2"],
+            ["line 2: cell 9 holds 2, but has no heading"],
         ),
         (["M,K,N,Batch", "1,2,3,0"], ["line 2: batch must be an integer in 1..16777215, not 0"]),
         (
             ["M,K,N,Batch", "9000000,2,3,2"],
-            ["line 2: m makes a side of 18000000 with a batch of 2, at most 16777215 is possible"],
+            [
+                (
+                    "line 2: m makes a side of 18000000 with a batch of 2, but at most 16777215 "
+                    "is possible"
+                )
+            ],
         ),
         (
             [TOPOLOGY + "groups", "a, 5, 5, 3, 3, 6, 8, 1, 3"],

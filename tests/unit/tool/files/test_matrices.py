@@ -38,13 +38,13 @@ def test_what_is_too_large_is_infinite(npz):
 @pytest.mark.parametrize(
     "array, reason",
     [
-        (np.ones((2, 2), np.int8), "it holds int8, no floats"),
-        (np.ones((2, 2), complex), "it holds complex128, no floats"),
-        (np.array([["a"]]), "it holds <U1, no floats"),
-        (np.array([[None]]), "it holds Python objects"),
-        (np.float32(1), "its shape is (), not that of a matrix"),
-        (np.ones((2, 2, 2)), "its shape is (2, 2, 2), not that of a matrix"),
-        (np.ones((2, 0)), "its shape is (2, 0), not that of a matrix"),
+        (np.ones((2, 2), np.int8), "the array holds int8, not floats"),
+        (np.ones((2, 2), complex), "the array holds complex128, not floats"),
+        (np.array([["a"]]), "the array holds <U1, not floats"),
+        (np.array([[None]]), "the array holds Python objects"),
+        (np.float32(1), "the shape () is not the shape of a matrix"),
+        (np.ones((2, 2, 2)), "the shape (2, 2, 2) is not the shape of a matrix"),
+        (np.ones((2, 0)), "the shape (2, 0) is not the shape of a matrix"),
     ],
 )
 def test_what_is_no_matrix_is_left_out(npz, array, reason):
@@ -82,9 +82,9 @@ def test_what_is_damaged_is_refused(npz):
         (np.array([["2026-01-01"]], "datetime64[D]"), "must hold real numbers, not datetime64[D]"),
         (np.array(None), "must hold real numbers, not Python objects"),
         (np.ones((2, 2), [("a", "f4")]), "must hold real numbers, not [('a', '<f4')]"),
-        (np.ones(3), "must have 2 dimensions, not 1 (its shape is (3,))"),
-        (np.ones((2, 2, 2)), "must have 2 dimensions, not 3 (its shape is (2, 2, 2))"),
-        (np.ones((2, 0)), "must not have an empty axis (its shape is (2, 0))"),
+        (np.ones(3), "must have 2 dimensions, not 1; the shape is (3,)"),
+        (np.ones((2, 2, 2)), "must have 2 dimensions, not 3; the shape is (2, 2, 2)"),
+        (np.ones((2, 0)), "must not have an empty axis; the shape is (2, 0)"),
     ],
 )
 @pytest.mark.parametrize("name", ["X", "w", "DY"])
@@ -116,7 +116,7 @@ def test_two_of_one_operand(npz):
     with pytest.raises(BadInput) as caught:
         read_matrices(path)
     assert caught.value.problems == (
-        f"{path}: dy must have 2 dimensions, not 1 (its shape is (3,))",
-        f"{path}: X and x are both there; give one of them",
-        f"{path}: dY and dy are both there; give one of them",
+        f"{path}: dy must have 2 dimensions, not 1; the shape is (3,)",
+        f"{path}: X and x are the same tensor: keep one",
+        f"{path}: dY and dy are the same tensor: keep one",
     )

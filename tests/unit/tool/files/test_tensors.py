@@ -50,19 +50,19 @@ def refused(function, *arguments):
 def test_reads_what_the_operation_needs(npz, op, names):
     zeros = np.zeros((2, 2), np.float32)
     path = npz(X=zeros, W=zeros, dY=zeros, other=np.zeros(3))
-    given = tensors.read_given(path, op, NUMERICS)
+    given = tensors.read_tensors(path, op, NUMERICS)
     assert list(given.tensors) == names
     assert (given.notes, given.scales) == ([], {})
     path = npz(other=zeros)
-    assert refused(tensors.read_given, path, op, NUMERICS) == [
-        f"{path}: has no array {name} (it has other)" for name in names
+    assert refused(tensors.read_tensors, path, op, NUMERICS) == [
+        f"{path}: has no array {name}; the arrays of the file are other" for name in names
     ]
 
 
 @pytest.mark.parametrize("kind", ["float64", "float16", "int64", "uint8", "bool", ">f4"])
 def test_other_numbers_are_converted_and_that_is_said(npz, kind):
     values = np.array([[0, 1, 0], [1, 1, 0]], kind)
-    given = tensors.read_given(npz(X=values, W=values.T.astype(np.float32)), "forward", NUMERICS)
+    given = tensors.read_tensors(npz(X=values, W=values.T.astype(np.float32)), "forward", NUMERICS)
     got = given.tensors
     assert got["X"].dtype == np.dtype(np.float32)
     assert got["X"].flags.c_contiguous
@@ -73,13 +73,14 @@ def test_other_numbers_are_converted_and_that_is_said(npz, kind):
 def test_conversion_rounds_once_and_overflows_to_inf(npz):
     values = np.array([[1 + 2.0**-24, 1e300, 2**53 + 1]])
     path = npz(X=values, W=np.zeros((3, 1), np.float32))
-    got = tensors.read_given(path, "forward", NUMERICS).tensors
+    got = tensors.read_tensors(path, "forward", NUMERICS).tensors
     assert got["X"].tolist() == [[1.0, np.inf, 2.0**53]]
     assert tensors.warnings(got, "flag") == [f"X holds Inf (1 of 3 elements), {LARGEST}"]
 
 
 LARGEST = (
-    "taken as the largest magnitude of its group (0 in a group of zeros with a scale of its own)"
+    "which become the largest magnitude of the group (0 in a group of zeros with a scale "
+    "of its own)"
 )
 
 
@@ -87,42 +88,42 @@ def test_warnings_name_the_tensor():
     bad = np.array([[np.nan, np.inf], [-np.inf, 0]], np.float32)
     good = np.zeros((2, 2), np.float32)
     assert tensors.warnings({"X": good, "W": bad}, "flag") == [
-        "W holds NaN (1 of 4 elements), taken as +0",
+        "W holds NaN (1 of 4 elements), which become +0",
         f"W holds Inf (2 of 4 elements), {LARGEST}",
     ]
     assert tensors.warnings({"X": good, "W": bad}, "poison") == [
-        "W holds NaN (1 of 4 elements), which makes every result that it reaches NaN",
-        "W holds Inf (2 of 4 elements), which makes every result that it reaches NaN",
+        "W holds NaN (1 of 4 elements), which turn every dependent result into NaN",
+        "W holds Inf (2 of 4 elements), which turn every dependent result into NaN",
     ]
 
 
 @pytest.mark.parametrize(
     "array, message",
     [
-        (np.zeros(3), "X must have 2 dimensions, not 1 (its shape is (3,))"),
-        (np.float32(3), "X must have 2 dimensions, not 0 (its shape is ())"),
-        (np.zeros((1, 2, 3)), "X must have 2 dimensions, not 3 (its shape is (1, 2, 3))"),
-        (np.zeros((0, 3)), "X must not have an empty axis (its shape is (0, 3))"),
-        (np.zeros((3, 0)), "X must not have an empty axis (its shape is (3, 0))"),
+        (np.zeros(3), "X must have 2 dimensions, not 1; the shape is (3,)"),
+        (np.float32(3), "X must have 2 dimensions, not 0; the shape is ()"),
+        (np.zeros((1, 2, 3)), "X must have 2 dimensions, not 3; the shape is (1, 2, 3)"),
+        (np.zeros((0, 3)), "X must not have an empty axis; the shape is (0, 3)"),
+        (np.zeros((3, 0)), "X must not have an empty axis; the shape is (3, 0)"),
         (np.zeros((2, 2), complex), "X must hold real numbers, not complex128"),
         (np.array([["a"]]), "X must hold real numbers, not <U1"),
         (
             np.array([[None]]),
-            "the array X cannot be read: it holds Python objects, which are not loaded",
+            "the array X cannot be read: the array holds Python objects, which are not loaded",
         ),
     ],
 )
 def test_unusable_arrays(npz, array, message):
     path = npz(X=array, W=np.zeros((2, 2)))
-    assert refused(tensors.read_given, path, "forward", NUMERICS) == [f"{path}: {message}"]
+    assert refused(tensors.read_tensors, path, "forward", NUMERICS) == [f"{path}: {message}"]
 
 
 def test_every_unusable_array_is_named(npz):
     path = npz(X=np.zeros(1), W=np.zeros((0, 1)))
-    assert refused(tensors.read_given, path, "backward", NUMERICS) == [
-        f"{path}: X must have 2 dimensions, not 1 (its shape is (1,))",
-        f"{path}: W must not have an empty axis (its shape is (0, 1))",
-        f"{path}: has no array dY (it has X, W)",
+    assert refused(tensors.read_tensors, path, "backward", NUMERICS) == [
+        f"{path}: X must have 2 dimensions, not 1; the shape is (1,)",
+        f"{path}: W must not have an empty axis; the shape is (0, 1)",
+        f"{path}: has no array dY; the arrays of the file are X, W",
     ]
 
 
@@ -136,13 +137,17 @@ def as_npy():
 def test_no_npz(tmp_path, content):
     path = tmp_path / "a.npz"
     path.write_bytes(content)
-    assert refused(tensors.read_given, path, "forward", NUMERICS) == [f"{path}: is no .npz file"]
+    assert refused(tensors.read_tensors, path, "forward", NUMERICS) == [
+        f"{path}: is not a .npz file"
+    ]
 
 
 def test_truncated_npz(npz):
     path = npz(X=np.zeros((50, 50)), W=np.zeros((50, 50)))
     path.write_bytes(path.read_bytes()[:-200])
-    assert refused(tensors.read_given, path, "forward", NUMERICS) == [f"{path}: is no .npz file"]
+    assert refused(tensors.read_tensors, path, "forward", NUMERICS) == [
+        f"{path}: is not a .npz file"
+    ]
 
 
 def test_damaged_array(npz):
@@ -150,17 +155,17 @@ def test_damaged_array(npz):
     content = bytearray(path.read_bytes())
     content[1000] ^= 1
     path.write_bytes(content)
-    assert refused(tensors.read_given, path, "forward", NUMERICS) == [
+    assert refused(tensors.read_tensors, path, "forward", NUMERICS) == [
         f"{path}: the array X cannot be read: Bad CRC-32 for file 'X.npy'"
     ]
 
 
 def test_no_file(tmp_path):
     path = tmp_path / "a.npz"
-    assert refused(tensors.read_given, path, "forward", NUMERICS) == [
+    assert refused(tensors.read_tensors, path, "forward", NUMERICS) == [
         f"{path}: No such file or directory"
     ]
-    assert refused(tensors.read_given, tmp_path, "forward", NUMERICS) == [
+    assert refused(tensors.read_tensors, tmp_path, "forward", NUMERICS) == [
         f"{tmp_path}: Is a directory"
     ]
 
@@ -281,11 +286,11 @@ ONES = {"X": np.ones((2, 3), np.float32), "W": np.ones((3, 2), np.float32)}
     ],
 )
 def test_scales_that_are_given(npz, scale, exponent):
-    got = tensors.read_given(npz(**ONES, X_scale=scale), "forward", GIVEN)
+    got = tensors.read_tensors(npz(**ONES, X_scale=scale), "forward", GIVEN)
     assert (got.scales, got.notes) == ({"X": exponent}, [])
     two_level = chosen("given", format="nvfp4")
     if exponent <= 117 + 8:
-        got = tensors.read_given(npz(**ONES, W_scale=scale), "forward", two_level)
+        got = tensors.read_tensors(npz(**ONES, W_scale=scale), "forward", two_level)
         assert got.scales == {"W": exponent - 8}
 
 
@@ -306,7 +311,7 @@ def test_scales_that_are_given(npz, scale, exponent):
 )
 def test_scales_that_are_none(npz, scale, shown):
     path = npz(**ONES, X_scale=scale)
-    assert refused(tensors.read_given, path, "forward", GIVEN) == [
+    assert refused(tensors.read_tensors, path, "forward", GIVEN) == [
         f"{path}: X_scale must be a power of two in 2^-134..2^119, not {shown}"
     ]
 
@@ -320,7 +325,7 @@ def test_scales_that_are_none(npz, scale, shown):
     ],
 )
 def test_scales_that_are_not_used(npz, numerics, what):
-    got = tensors.read_given(npz(**ONES, X_scale=2), "forward", numerics)
+    got = tensors.read_tensors(npz(**ONES, X_scale=2), "forward", numerics)
     assert (got.scales, got.notes) == ({}, [f"X_scale is not used: X is {what}"])
 
 
@@ -336,7 +341,7 @@ MX_W = {"W": np.ones((5, 2), np.float32)}
 
 
 def test_operands_by_codes(npz):
-    got = tensors.read_given(npz(**MX_X, **MX_W), "forward", MX, codes=True)
+    got = tensors.read_tensors(npz(**MX_X, **MX_W), "forward", MX, codes=True)
     x = got.tensors["X"]
     assert (x.shape, got.notes) == ((1, 5), [])
     assert x.values(0).tolist() == [[1.0, 0.0, -1.0, 2.0**-9, 448 * 8]]
@@ -344,17 +349,20 @@ def test_operands_by_codes(npz):
     assert got.tensors["W"].dtype == np.float32
     assert tensors.check_sizes("forward", got.tensors, MX) == tensors.Sizes(m=1, k=5, n=2)
     path = npz(**MX_X, **MX_W)
-    assert f"{path}: has no array X (it has" in refused(tensors.read_given, path, "forward", MX)[0]
+    assert (
+        f"{path}: has no array X; the arrays of the file are"
+        in refused(tensors.read_tensors, path, "forward", MX)[0]
+    )
 
 
 def test_nan_and_inf_in_codes_are_warned_of(npz):
     numerics = chosen(format="fp8_e5m2", special="poison")
     codes = np.array([[0x7C, 0xFC, 0x7F, 0x3C]], np.uint8)
     coded = {"X_codes": codes, "X_format": "fp8_e5m2 tensor", "X_tensor_scale": [2.0]}
-    got = tensors.read_given(npz(**coded, W=np.ones((4, 1))), "forward", numerics, codes=True)
+    got = tensors.read_tensors(npz(**coded, W=np.ones((4, 1))), "forward", numerics, codes=True)
     assert tensors.warnings(got.tensors, "poison") == [
-        "X holds NaN (1 of 4 elements), which makes every result that it reaches NaN",
-        "X holds Inf (2 of 4 elements), which makes every result that it reaches NaN",
+        "X holds NaN (1 of 4 elements), which turn every dependent result into NaN",
+        "X holds Inf (2 of 4 elements), which turn every dependent result into NaN",
     ]
 
 
@@ -365,7 +373,7 @@ def test_minus_128_is_noted(npz):
         "X_codes": np.array([[0x80, 0x81, 0x7F, 0x80]], np.uint8),
         "X_scales": np.array([[127 + 6]], np.uint8),
     }
-    got = tensors.read_given(
+    got = tensors.read_tensors(
         npz(**coded, W=np.ones((4, 1), np.float32)), "forward", numerics, codes=True
     )
     assert got.notes == ["X_codes: 2 elements of -128 were taken as -127"]
@@ -375,8 +383,8 @@ def test_minus_128_is_noted(npz):
 @pytest.mark.parametrize(
     "change, messages",
     [
-        ({"X_codes_m": None}, ["has no array X_codes_m (it has {names})"]),
-        ({"X_format": None}, ["has no array X_format (it has {names})"]),
+        ({"X_codes_m": None}, ["has no array X_codes_m; the arrays of the file are {names}"]),
+        ({"X_format": None}, ["has no array X_format; the arrays of the file are {names}"]),
         (
             {"X_format": "mxfp8_e5m2 1x4"},
             [
@@ -414,20 +422,25 @@ def test_minus_128_is_noted(npz):
         ),
         (
             {"X_scales_k": np.array([[0, 130]], np.uint8)},
-            ["X_scales_k must not be 0 where elements are not zero, as 3 are not"],
+            [
+                (
+                    "X_scales_k must not be 0 in a group with nonzero elements; 3 nonzero "
+                    "elements have the scale 0"
+                )
+            ],
         ),
         (
             {"X_tensor_scale": 1.0},
-            ["X_tensor_scale must be absent: mxfp8_e4m3 1x4 has none"],
+            ["X_tensor_scale must be left out: mxfp8_e4m3 1x4 has no scale of the whole tensor"],
         ),
-        ({"X": np.ones((1, 5))}, ["X and its codes are both there; give one of them"]),
+        ({"X": np.ones((1, 5))}, ["X and the codes of X exclude each other: keep one"]),
         (
             {"X_codes_m": np.full((2, 5), 1, np.uint8)},
-            ["X: both copies of a tensor must have one shape and one tensor scale"],
+            ["X: both copies of a tensor must have the same shape and the same tensor scale"],
         ),
         (
             {"X_scales_m": np.full((1, 5), 254, np.uint8), "X_codes_m": MX_X["X_codes_m"] + 64},
-            ["X: mxfp8_e4m3 elements must be at most 1.75 * 2^127 in a machine"],
+            ["X: elements of mxfp8_e4m3 must be at most 1.75 * 2^127 in a machine"],
         ),
     ],
 )
@@ -436,7 +449,7 @@ def test_codes_that_are_refused(npz, change, messages):
     arrays = {name: array for name, array in arrays.items() if array is not None}
     path = npz(**arrays)
     names = ", ".join(arrays)
-    assert refused(lambda: tensors.read_given(path, "forward", MX, codes=True)) == [
+    assert refused(lambda: tensors.read_tensors(path, "forward", MX, codes=True)) == [
         f"{path}: {message.format(names=names)}" for message in messages
     ]
 
@@ -452,6 +465,6 @@ def test_codes_out_of_range(npz):
     scales = {"X_scales_k": np.full((4, 1), 127, np.uint8)}
     scales["X_scales_m"] = scales["X_scales_k"].T
     path = npz(X_format="mxfp6_e2m3 1x4", **copies, **scales, W=np.ones((4, 1)))
-    assert refused(lambda: tensors.read_given(path, "forward", numerics, codes=True)) == [
+    assert refused(lambda: tensors.read_tensors(path, "forward", numerics, codes=True)) == [
         f"{path}: X_codes_{axis} must hold codes of mxfp6_e2m3, 0..63, not 64" for axis in "km"
     ]

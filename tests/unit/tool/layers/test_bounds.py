@@ -26,7 +26,7 @@ def test_loading_on_server():
     assert sum(cost.shares.values()) == pytest.approx(1)
     assert cost.shares["multipliers"] == pytest.approx(cost.utilisation)
     assert cost.shares["multipliers"] + cost.shares["loading"] > 0.999
-    assert cost.found.filled > 0.99 * cost.found.cycles
+    assert cost.estimate.filled > 0.99 * cost.estimate.cycles
 
 
 @pytest.mark.parametrize("phase", ["forward", "dx", "dw", "backward", "convert"])
@@ -34,8 +34,8 @@ def test_loading_on_server():
 def test_all_cycles_have_a_name(preset, phase):
     layers = [NamedLayer(name="a", m=65, k=30, n=77), NamedLayer(name="b", m=3, k=900, n=2)]
     for cost in layer_costs(PRODUCTS_ONLY[preset], layers, (phase,), 20):
-        parts = cycles_by_cause(cost.found)
-        assert sum(parts.values()) == pytest.approx(cost.found.cycles)
+        parts = cycles_by_cause(cost.estimate)
+        assert sum(parts.values()) == pytest.approx(cost.estimate.cycles)
         assert min(parts.values()) > 0
         assert parts.keys() <= MEANINGS.keys()
 

@@ -31,9 +31,13 @@ def test_every_phase_of_every_layer():
     ]  # fmt: skip
     machine = modelled(NANO, 20)
     for cost in costs:
-        found = estimate(machine, cost.phase, cost.found.m, cost.found.n, cost.found.k, cost.nest)
-        assert cost.found == found or cost.found.cycles == pytest.approx(found.cycles, rel=0.01)
-    assert costs[0].found == costs[5].found
+        found = estimate(
+            machine, cost.phase, cost.estimate.m, cost.estimate.n, cost.estimate.k, cost.nest
+        )
+        assert cost.estimate == found or cost.estimate.cycles == pytest.approx(
+            found.cycles, rel=0.01
+        )
+    assert costs[0].estimate == costs[5].estimate
     assert (costs[0].cycles, costs[0].macs) == (3 * costs[5].cycles, 3 * 64 * 48 * 40)
 
 
@@ -49,12 +53,12 @@ def test_passes_of_planes():
         ("forward", 2), ("backward", 3), *[("convert", None)] * 3,
     ]  # fmt: skip
     for cost in costs[:2]:
-        found = cost.found
+        found = cost.estimate
         assert found == estimate(machine, cost.phase, found.m, found.n, found.k, cost.nest, widths)
         assert cost.multiplications == cost.passes * cost.macs
     for cost, width in zip(costs[2:], widths, strict=True):
-        assert cost.found == estimate_conversion(
-            fast.numerics, cost.found.tensor_class, cost.found.rows, cost.found.cols,
+        assert cost.estimate == estimate_conversion(
+            fast.numerics, cost.estimate.tensor_class, cost.estimate.rows, cost.estimate.cols,
             data_width=128, memory=Memory.axi(20), width=width,
         )  # fmt: skip
         assert cost.record()["passes"] is None
@@ -101,7 +105,7 @@ def cost(*, slots=0, read_beats=0, write_beats=0, macs=0, repeats=1, passes=1, *
         multipliers=256, read_bytes=16 * read_beats, write_bytes=16 * write_beats,
         passes=passes, multiplications=passes * macs, waits=waits,
     )  # fmt: skip
-    return LayerCost(name="x", phase="dx", repeats=repeats, nest=Nest(), ports=2, found=found)
+    return LayerCost(name="x", phase="dx", repeats=repeats, nest=Nest(), ports=2, estimate=found)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +174,7 @@ def test_conversions_of_every_layer():
     found = estimate_conversion(
         NANO.numerics, "w", 48, 40, data_width=NANO.bus.data_width, memory=Memory.axi(20)
     )
-    assert converted[1].found == found
+    assert converted[1].estimate == found
     assert converted[1].cycles == 3 * found.cycles
     assert (converted[1].macs, converted[1].utilisation) == (0, 0)
     record = converted[1].record()

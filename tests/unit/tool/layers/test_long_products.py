@@ -14,7 +14,7 @@ from support.sweep import sweep
 PRESETS = ("pico", "nano", "edge", "server")
 FORMATS = ("bfp5", "fp8_e5m2", "mxfp8_e4m3", "mxfp4_e2m1", "nvfp4", "fast")
 LONGEST = 5000
-MOST_CYCLES = 120_000
+MAX_CYCLES = 120_000
 """Cycles of the array for a product whose chunks are all walked through."""
 OF_CYCLES = 0.02
 
@@ -24,7 +24,7 @@ def drawn(rng, multipliers):
     while True:
         sizes = [round(2 ** rng.uniform(0, LONGEST.bit_length())) for _ in range(3)]
         sizes[rng.randrange(3)] = rng.randint(300, LONGEST)
-        if max(sizes) <= LONGEST and prod(sizes) <= MOST_CYCLES * multipliers:
+        if max(sizes) <= LONGEST and prod(sizes) <= MAX_CYCLES * multipliers:
             return sizes
 
 
@@ -39,8 +39,8 @@ def against_a_whole_walk(preset, name, phase, sizes, widths=WIDEST):
         where = f"{cost.phase} of {m} x {k} x {n}, {widths}, {cost.nest}"
         assert cost.cycles == pytest.approx(whole.cycles, rel=OF_CYCLES), where
         assert cost.multiplications <= cost.cycles * config.macs, where
-        assert cost.found.read_bytes == whole.read_bytes, where
-        assert cost.found.write_bytes == whole.write_bytes, where
+        assert cost.estimate.read_bytes == whole.read_bytes, where
+        assert cost.estimate.write_bytes == whole.write_bytes, where
 
 
 @pytest.mark.parametrize("number", [0, *(sweep(number) for number in range(1, 8))])

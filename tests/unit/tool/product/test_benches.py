@@ -27,7 +27,7 @@ def test_verilog_bench_connects_every_port():
     assert "  wire [39:0] m_axi_araddr;\n" in text
     assert "  reg [31:0] m_axi_rdata = 0;\n" in text
     assert re.findall(r"\.(\w+)\((\w+)\)", text) == [(port["name"],) * 2 for port in PORTS]
-    assert f"BEATS = {len(vectors.given) // 4}, BYTES = 4," in text
+    assert f"BEATS = {len(vectors.inputs) // 4}, BYTES = 4," in text
     assert "PORT" not in text
 
 

@@ -81,7 +81,7 @@ def test_a_damaged_product_is_generated_again_and_that_is_said(home, capsys, dam
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
     assert said[0].startswith(f"diastole: {made.parent} is damaged (")
-    assert said[0].endswith("); it is made again")
+    assert said[0].endswith(") and is generated again")
     assert cached(Config(), refuse) == made
     assert capsys.readouterr().err == ""
 

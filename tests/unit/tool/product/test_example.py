@@ -33,7 +33,7 @@ def test_commands_are_in_order_and_name_the_places(chosen):
     assert [command.opcode for command in commands] == [1, 1, 2]
     assert (x.m, x.n, x.address_x) == (5, 9, run.places["X"].address)
     assert (w.m, w.n, w.class_x) == (9, 6, 1)
-    copy = len(run.layouts(FORWARD.held)) - 1
+    copy = len(run.layouts(FORWARD.stationary)) - 1
     assert forward.address_w == run.places[f"W{copy}"].address
     assert (forward.address_x, forward.out_a) == (x.address_w, run.places["Y"].address)
     assert (w.address_dy != 0) == (copy == 1)

@@ -138,15 +138,15 @@ def test_refuses_a_directory_that_is_no_product(tmp_path):
         with pytest.raises(BadInput) as caught:
             generate(CONFIG, tmp_path / "mine")
         assert str(caught.value) == (
-            f"{tmp_path}/mine exists and is no product (it has no manifest.json of one); "
-            "not touched"
+            f"{tmp_path}/mine exists and is not a product (no manifest.json of a product): "
+            "the folder stays unchanged; choose another folder"
         )
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "precious"
 
 
 def test_refuses_a_file(tmp_path):
     (tmp_path / "mine").write_text("precious")
-    with pytest.raises(BadInput, match=r"exists and is no product: it is a file$"):
+    with pytest.raises(BadInput, match=r"is a file, not a product; choose another folder$"):
         generate(CONFIG, tmp_path / "mine")
     assert (tmp_path / "mine").read_text() == "precious"
 

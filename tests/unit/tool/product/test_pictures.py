@@ -25,7 +25,7 @@ def test_blocks_have_their_sizes(config):
     assert f"Array, {plan.rows} x {plan.cols} cells" in found
     assert f"{plan.macs} in all" in found
     assert f"AXI4, {plan.data_width} bits" in found
-    assert f"stationary: {plan.held_blocks} blocks a bank" in found
+    assert f"stationary: {plan.stationary_blocks} blocks a bank" in found
     assert ("Vector unit" in found) == (plan.vector is not None)
 
 

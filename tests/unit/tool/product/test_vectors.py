@@ -24,7 +24,7 @@ def commands(view):
     vectors = make_vectors(view)
     count = dict(vectors.writes)[BY_NAME["command_count"].offset]
     starts = range(0, count * COMMAND_BYTES, COMMAND_BYTES)
-    encoded = [vectors.given[at : at + COMMAND_BYTES] for at in starts]
+    encoded = [vectors.inputs[at : at + COMMAND_BYTES] for at in starts]
     return vectors, [decode(each, view.limits) for each in encoded]
 
 
@@ -41,7 +41,7 @@ def test_every_operation_is_in_it(view):
 
 def test_data_are_the_same_every_time(view):
     one, other = make_vectors(view), make_vectors(view)
-    for name in ("given", "wanted", "writes", "reads"):
+    for name in ("inputs", "expected", "writes", "reads"):
         assert getattr(one, name) == getattr(other, name)
 
 
@@ -50,20 +50,20 @@ def test_it_is_what_the_golden_machine_does(name):
     """Of machines with a vector unit the golden model does commands from their bytes."""
     view = VIEWS[name]
     vectors = make_vectors(view, base=0)
-    size = len(vectors.given)
+    size = len(vectors.inputs)
     machine = GoldenMachine(view.numerics, view.limits, memory_bytes=size, seed=SEED)
-    machine.write(0, np.frombuffer(vectors.given, dtype=np.uint8))
+    machine.write(0, np.frombuffer(vectors.inputs, dtype=np.uint8))
     count = dict(vectors.writes)[BY_NAME["command_count"].offset]
     outcome = machine.run_at(0, count)
     assert (outcome.error, outcome.done) == (ErrorCode.NONE, count)
-    assert machine.memory.read(0, size).tobytes() == vectors.wanted
+    assert machine.memory.read(0, size).tobytes() == vectors.expected
     reads = dict(vectors.reads)
-    assert reads[BY_NAME["amax"].offset] == machine.seen.amax
-    assert reads[BY_NAME["saturated"].offset] == machine.seen.saturated
-    assert reads[BY_NAME["underflowed"].offset] == machine.seen.underflowed
+    assert reads[BY_NAME["amax"].offset] == machine.status.amax
+    assert reads[BY_NAME["saturated"].offset] == machine.status.saturated
+    assert reads[BY_NAME["underflowed"].offset] == machine.status.underflowed
     assert reads[BY_NAME["step"].offset] == machine.step == 1
     bits = BY_NAME["flags"]
-    assert reads[bits.offset] == sum(1 << bits.bit(flag) for flag in machine.seen.flags)
+    assert reads[bits.offset] == sum(1 << bits.bit(flag) for flag in machine.status.flags)
 
 
 def test_flags_of_one_are_not_those_of_another():
@@ -82,14 +82,14 @@ def test_writes_begin_the_run_and_stay_in_its_windows(view):
 
     changed = [
         at
-        for at, pair in enumerate(zip(vectors.given, vectors.wanted, strict=True))
+        for at, pair in enumerate(zip(vectors.inputs, vectors.expected, strict=True))
         if pair[0] != pair[1]
     ]
     assert of("write_base") <= BASE + changed[0]
     assert BASE + changed[-1] < of("write_limit") <= of("read_limit")
     assert of("read_base") == of("command_address") == BASE
-    assert of("read_limit") == BASE + len(vectors.given)
-    assert BASE % len(vectors.given) == 0
+    assert of("read_limit") == BASE + len(vectors.inputs)
+    assert BASE % len(vectors.inputs) == 0
     assert vectors.writes[-2:] == ((0x0C, 0x104), (0x0C, 0x101))
     assert all(offset < END for offset, _ in (*vectors.writes, *vectors.reads))
     identity = dict(vectors.reads)[BY_NAME["config_hash"].offset]

@@ -5,14 +5,14 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from diastole.compare.costs import Cost
-from diastole.compare.summary import Compared
+from diastole.compare.summary import ComparedConfig
 from diastole.report.compare_picture import write_comparison
 
 pytest.importorskip("matplotlib")
 
 
-REFERENCE = Compared(name="float32", settings={}, runs={0: {"loss": 0.9}, 1: {"loss": 1.0}})
-OTHER = Compared(name="float32 adam", settings={}, runs={0: {"loss": 1.1}, 1: {"loss": 1.2}})
+REFERENCE = ComparedConfig(name="float32", settings={}, runs={0: {"loss": 0.9}, 1: {"loss": 1.0}})
+OTHER = ComparedConfig(name="float32 adam", settings={}, runs={0: {"loss": 1.1}, 1: {"loss": 1.2}})
 
 
 def compared(name, losses, area, reference=REFERENCE):
@@ -25,7 +25,7 @@ def compared(name, losses, area, reference=REFERENCE):
         cycles_per_step=1,
     )
     runs = {seed: {"loss": loss} for seed, loss in enumerate(losses)}
-    return Compared(name=name, settings={}, runs=runs, reference=reference, cost=cost)
+    return ComparedConfig(name=name, settings={}, runs=runs, reference=reference, cost=cost)
 
 
 def test_points_of_what_is_known(tmp_path):

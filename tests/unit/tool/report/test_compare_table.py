@@ -1,7 +1,7 @@
 """The table of a comparison, cell by cell, and its verdict."""
 
 from diastole.compare.costs import Cost
-from diastole.compare.summary import Compared, Ruling
+from diastole.compare.summary import ComparedConfig, Ruling
 from diastole.report.compare_table import comparison_legend, comparison_lines, verdict_lines
 
 
@@ -11,7 +11,7 @@ def compared(name, losses, accuracies, cost=None, reference="of all"):
         seed: {"loss": loss, "accuracy": accuracy}
         for seed, (loss, accuracy) in enumerate(zip(losses, accuracies, strict=True))
     }
-    return Compared(name=name, settings={}, runs=runs, reference=reference, cost=cost)
+    return ComparedConfig(name=name, settings={}, runs=runs, reference=reference, cost=cost)
 
 
 FLOAT32 = compared("float32", [1.0, 2.0], [0.5, 0.75], reference=None)

@@ -50,7 +50,7 @@ def test_columns_at_a_clock(costs):
     cycles, ms, rate, tops = first.split()[6:10]
     seconds = int(cycles.replace(",", "")) / 200e6
     assert float(ms) == pytest.approx(1e3 * seconds, rel=0.01)
-    moved = 3 * (costs[0].found.read_bytes + costs[0].found.write_bytes)
+    moved = 3 * (costs[0].estimate.read_bytes + costs[0].estimate.write_bytes)
     assert float(rate) == pytest.approx(moved / seconds / 1e9, rel=0.01)
     assert float(tops) == pytest.approx(2 * 3 * 64 * 48 * 40 / seconds / 1e12, rel=0.01)
     # 256 multipliers; 16 bytes a cycle in each direction.
@@ -106,8 +106,13 @@ def test_conversions_have_the_sizes_of_their_tensor():
     [
         ("multipliers", None, ""),
         (
+            "converter",
+            {"utilisation": 0.0, "cycles": 4321},
+            "60% of the cycles go to converter; with bus.data_width = 256: 4,321 cycles",
+        ),
+        (
             "writing",
-            {"utilisation": 0.5},
+            {"utilisation": 0.5, "cycles": 1},
             "60% of the cycles go to writing; with bus.data_width = 256: 50.0% used in all",
         ),
         (

@@ -32,7 +32,7 @@ PATH = LongestPath(
 
 def test_a_table_of_delays():
     component = ComponentDelay(component="unit", ns=2.25, begin=PLACE, end=PLACE)
-    delays = Delays(asked_mhz=400, ns=2.5, path=PATH, components=(component,) * 12)
+    delays = Delays(requested_mhz=400, ns=2.5, path=PATH, components=(component,) * 12)
     lines = synth_lines(replace(found(target=sg13g2()), delays=delays), 0.02)
     at = lines.index(
         "400.0 MHz, cells sized for 400 MHz: by the library's delays, without wires, of clocked "
@@ -80,7 +80,10 @@ def test_a_table_of_an_fpga():
     assert lines[3].startswith("    ram")
     used = "sites 100 of 83,640 (0%), registers 15 of 83,640 (0%), block RAMs 3 of 208 (1%)"
     assert lines[5:] == [
-        "Lattice ECP5, yosys 0.70; by component: each is mapped once, times: how many there are",
+        (
+            "Lattice ECP5, yosys 0.70; by component: each component is mapped once; times: "
+            "number of copies"
+        ),
         "sites: places of a LUT that LUTs, carry chains and LUT RAM take; a block RAM has 18 kbit",
         "25 sites per MAC, 4 MACs",
         "memories read within the cycle, counted: 1 of 15 bits, built of 15 registers, 0 sites",
@@ -104,7 +107,9 @@ def test_a_table_of_a_library():
     lines = synth_lines(found(sg13g2(), tree, flat=True), 0.02)
     assert lines[0].split() == "component times NAND2 registers share".split()
     assert lines[1].split() == "m 1 1,235 16 100.0%".split()
-    assert lines[4].endswith("; flat: a cell counts where the signal is that it is named after")
+    assert lines[4].endswith(
+        "; flat: a cell counts for the component of the signal that gives the cell a name"
+    )
     assert lines[5:] == [
         "NAND2: area over that of the smallest NAND2, of all but the memories with a clocked read",
         "309 NAND2 per MAC, 4 MACs",
@@ -155,7 +160,7 @@ def test_a_longest_path():
 
 def test_what_place_and_route_found():
     routed = Routed(
-        fmax_mhz=81.234, asked_mhz=85, path=PATH, utilisation={"COMB": (1234, 9999)}, seed=3
+        fmax_mhz=81.234, requested_mhz=85, path=PATH, utilisation={"COMB": (1234, 9999)}, seed=3
     )
     lines = synth_lines(found(routed=routed, route=True, seed=2, times=2), 0.02)
     at = lines.index("placed and routed with seed 3: COMB 1,234")

@@ -115,7 +115,7 @@ def test_one_that_is_smallest_in_both():
 def test_none_is_enough():
     lines = conclusion(verdict_of(three(), 37.5), BLOCK)
     assert lines[:2] == [
-        "none has 37.5 dB in the worst row and column of every product;",
+        "no mixture has 37.5 dB in the worst row and column of every product;",
         "  nearest: bfp8, 37.0 dB in column 71 of Y",
     ]
     assert "--set format.x=bfp8" in lines[2]

@@ -59,7 +59,7 @@ def test_signals_of_a_machine(tmp_path, capsys):
         pass
     said = capsys.readouterr().err.splitlines()
     assert said[-1] == (
-        f"diastole: wrote {waves}; views of it: {tmp_path}/waves.gtkw, {tmp_path}/waves.sucl"
+        f"diastole: wrote {waves}; views of the waves: {tmp_path}/waves.gtkw, {tmp_path}/waves.sucl"
     )
     scope: list[str] = []
     found = set()

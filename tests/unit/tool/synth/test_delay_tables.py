@@ -48,7 +48,7 @@ def test_what_a_library_says(tmp_path):
     pin_a, pin_y = library["inv"]["A"], library["inv"]["Y"]
     assert (pin_a.capacitance, pin_a.output, pin_a.arcs) == (0.002, False, ())
     assert pin_y.output
-    assert (pin_a.most, pin_y.most) == (None, 0.5)
+    assert (pin_a.max_load, pin_y.max_load) == (None, 0.5)
     (arc,) = pin_y.arcs
     assert (arc.source, arc.sense, arc.kind) == ("A", "negative_unate", "combinational")
     rise, fall = arc.tables["cell_rise"], arc.tables["cell_fall"]

@@ -16,7 +16,7 @@ from support.small_product import DESIGN
 @pytest.mark.parametrize("flat", [False, True], ids=["by component", "flat"])
 def test_a_small_product(flat):
     """Its longest path is an addition; the words of its memory are there at once."""
-    request = Request(target=sg13g2(), delays=True, flat=flat, asked_mhz=200)
+    request = Request(target=sg13g2(), delays=True, flat=flat, requested_mhz=200)
     found = synthesise(request, DESIGN, Tools.find(request))
     delays = found.delays
     assert {each.component for each in delays.components} >= {"adds", "t"}
@@ -55,4 +55,4 @@ def test_a_library_that_says_nothing_of_delays(tmp_path):
     )
     netlist = {"modules": {"t": {"ports": {}, "cells": {}}}}
     with pytest.raises(BadInput, match=r"bare.lib: its delays are not understood"):
-        find_delays(Library.read(path), netlist, "t", asked_mhz=1, prefix="")
+        find_delays(Library.read(path), netlist, "t", requested_mhz=1, prefix="")

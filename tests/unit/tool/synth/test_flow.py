@@ -17,9 +17,18 @@ from support.small_product import DESIGN, QUEUE_BITS, REGISTERS
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({"target": XILINX, "route": True}, "--pnr: no open program places and routes xilinx"),
-        ({"target": sg13g2(), "route": True}, "--pnr: no open program places and routes sg13g2"),
-        ({"target": sg13g2(), "device": "85k"}, "--device is for FPGAS, sg13g2 is a library of"),
+        (
+            {"target": XILINX, "route": True},
+            "--pnr does not support xilinx: no open program places and routes xilinx",
+        ),
+        (
+            {"target": sg13g2(), "route": True},
+            "--pnr does not support sg13g2: no open program places and routes sg13g2",
+        ),
+        (
+            {"target": sg13g2(), "device": "85k"},
+            "--device works only for FPGAs, and sg13g2 is a library of cells: leave",
+        ),
         ({"target": ECP5, "device": "99k"}, "--device must be one of 85k, 45k, 25k, 12k for ecp5"),
     ],
 )
@@ -68,26 +77,28 @@ def test_place_and_route_is_of_the_machine_in_its_harness(monkeypatch):
     machine = Component(name="t", instances=1, own={"luts": 5}, parts=())
     harness = Component(name="harness", instances=1, own={"registers": 9}, parts=(machine,))
 
-    def map_design(yosys, design, how, folder, *, said):
+    def map_design(yosys, design, how, folder, *, report):
         asked.update(vars(how), top=design.top)
         (folder / "bits").write_bytes(b"bits")
         return MappedDesign(tree=harness, scopes={"machine": "t"})
 
-    def fastest(routing, folder, *, seeds, said):
+    def fastest(routing, folder, *, seeds, report):
         asked.update({f"route_{name}": value for name, value in vars(routing).items()}, seeds=seeds)
-        return Routed(fmax_mhz=50, asked_mhz=routing.asked_mhz, path=None, utilisation={}, seed=5)
+        return Routed(
+            fmax_mhz=50, requested_mhz=routing.requested_mhz, path=None, utilisation={}, seed=5
+        )
 
     monkeypatch.setattr("diastole.synth.flow.map_design", map_design)
     monkeypatch.setattr("diastole.synth.flow.place_and_route_fastest", fastest)
     monkeypatch.setattr("diastole.synth.flow.pack", lambda packer, device, folder: folder / "bits")
     program = Program(name="any", path=None, version="1")
     request = Request(
-        target=ECP5, route=True, bitstream=True, asked_mhz=60, seed=4, times=2, placer="static"
+        target=ECP5, route=True, bitstream=True, requested_mhz=60, seed=4, times=2, placer="static"
     )
     found = synthesise(request, DESIGN, Tools(yosys=program, router=program, packer=program))
     assert (asked["top"], asked["route_top"]) == ("t_harness", "t_harness")
     assert (asked["flat"], asked["prefix"], asked["device"]) == (True, "t_", "85k")
-    assert (list(asked["seeds"]), asked["route_asked_mhz"]) == ([4, 5], 60)
+    assert (list(asked["seeds"]), asked["route_requested_mhz"]) == ([4, 5], 60)
     assert asked["route_placer"] == "static"
     assert asked["route_scopes"] == {"machine": "t"}
     assert (found.tree, found.harness, found.bitstream) == (machine, {"registers": 9}, b"bits")

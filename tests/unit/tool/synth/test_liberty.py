@@ -77,7 +77,7 @@ def test_only_a_nand_is_the_unit(tmp_path, function):
 def test_what_is_no_library(tmp_path):
     empty = tmp_path / "empty.lib"
     empty.write_text("library (none) { cell (INV) { area : 1; } }")
-    with pytest.raises(BadInput, match=r"empty.lib: is no library of cells with a NAND of two"):
+    with pytest.raises(BadInput, match=r"empty.lib: is not a library of cells with a NAND of two"):
         Library.read(empty)
     with pytest.raises(BadInput, match=r"absent.lib: No such file"):
         Library.read(tmp_path / "absent.lib")
@@ -125,5 +125,5 @@ def test_an_area_that_is_none(tmp_path, area):
 def test_a_pipe_is_no_library(tmp_path):
     """Yosys reads the file after us."""
     os.mkfifo(tmp_path / "pipe.lib")
-    with pytest.raises(BadInput, match=r"pipe\.lib: is no regular file"):
+    with pytest.raises(BadInput, match=r"pipe\.lib: is not a regular file"):
         Library.read(tmp_path / "pipe.lib")

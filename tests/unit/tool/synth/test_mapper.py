@@ -115,7 +115,7 @@ def test_a_memory_that_is_read_within_the_cycle_by_hand(latches):
 def test_progress():
     said = []
     with working_folder() as folder:
-        map_design(YOSYS.find(), DESIGN, MapRequest(sg13g2()), folder, said=said.append)
+        map_design(YOSYS.find(), DESIGN, MapRequest(sg13g2()), folder, report=said.append)
     # black boxes are not mapped
     assert said == ["mapped 1 of 3 components", "mapped 2 of 3 components"]
 

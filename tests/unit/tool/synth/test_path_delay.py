@@ -111,7 +111,7 @@ def test_memories_begin_and_end_paths():
 
 def test_more_load_than_a_cell_may_have_is_behind_buffers():
     """Seven inverters are a load of 14: two buffers with 8 or less; the driver has two of them."""
-    most = replace(LIBRARY["inv"]["Y"], most=4.0)
+    most = replace(LIBRARY["inv"]["Y"], max_load=4.0)
     (arc,) = most.arcs
     passes = replace(arc, sense="positive_unate", tables=delays(by_load(100), by_load(100)))
     library = LIBRARY | {

@@ -35,7 +35,7 @@ REPORT = {
 def test_a_report():
     found = read_report(REPORT, {}, 85)
     assert found == Routed(
-        fmax_mhz=81.5, asked_mhz=85, path=None, utilisation={"TRELLIS_COMB": (36, 83640)}
+        fmax_mhz=81.5, requested_mhz=85, path=None, utilisation={"TRELLIS_COMB": (36, 83640)}
     )
     assert not found.met
     assert read_report(REPORT, {}, 81.5).met
@@ -87,13 +87,13 @@ def test_what_nextpnr_is_asked(tmp_path, target, pins, placer):
             device=target.devices[target.device(None)],
             top="m",
             scopes={},
-            asked_mhz=85.5,
+            requested_mhz=85.5,
             placer=placer,
             pins=pins,
         ),
         tmp_path,
         seed=7,
-        said=said.append,
+        report=said.append,
     )
     assert found.fmax_mhz == 81.5
     assert said == ["packing", "routing"]
@@ -123,9 +123,9 @@ def test_the_fastest_of_several_seeds(tmp_path):
     said = []
     asked = Routing(
         router=Program(name=ECP5.router, path=fake, version="0.9"), target=ECP5,
-        device=ECP5.devices["85k"], top="m", scopes={}, asked_mhz=85,
+        device=ECP5.devices["85k"], top="m", scopes={}, requested_mhz=85,
     )  # fmt: skip
-    found = place_and_route_fastest(asked, tmp_path, seeds=range(4, 8), said=said.append)
+    found = place_and_route_fastest(asked, tmp_path, seeds=range(4, 8), report=said.append)
     assert (found.fmax_mhz, found.seed, found.clocks) == (70.5, 5, clocks)
     assert (tmp_path / "layout.txt").read_text() == "layout of 5"
     assert said == [f"seed {seed}: {mhz:.2f} MHz" for seed, mhz in clocks.items()]
@@ -170,7 +170,7 @@ def test_for_real(target, name):
             mapped = map_design(YOSYS.find(), design, flow, folder)
             asked = Routing(
                 router=router, target=target, device=device, top=design.top, scopes=mapped.scopes,
-                asked_mhz=50, pins=device.pins,
+                requested_mhz=50, pins=device.pins,
             )  # fmt: skip
             routed = place_and_route(asked, folder, seed=3)
             found.append((routed, pack(packer, device, folder).read_bytes()))

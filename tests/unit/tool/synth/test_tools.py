@@ -64,7 +64,7 @@ def test_the_wheel_alone(alone):
 
 def test_what_says_no_version(alone):
     """Not even that it ran well; it has the version of its wheel, if it comes from that."""
-    tool = replace(TOOL, least=None, asks=None, package="numpy")
+    tool = replace(TOOL, least=None, version_flag=None, package="numpy")
     for folder, version in (("bin", metadata.version("numpy")), ("path", "unknown")):
         file = alone / folder / ("mapper" if folder == "path" else "wheel-mapper")
         file.write_text("#!/bin/sh\nexit 1\n")

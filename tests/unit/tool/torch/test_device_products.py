@@ -288,7 +288,7 @@ def test_what_is_refused(floats):
         with pytest.raises(TypeError, match=exactly(message)):
             matmul(x, w, device=wrong)
     with pytest.raises(
-        ValueError, match=exactly("tags must be 3 integers, of X, W and dY, not (1, 2)")
+        ValueError, match=exactly("tags must be 3 integers, for X, W and dY, not (1, 2)")
     ):
         matmul(x, w, device=device, tags=(1, 2))
     with pytest.raises(

@@ -198,7 +198,7 @@ def test_groups_that_are_no_numbers(formats, floats):
         spoilt = []
         for stored in tensor.copies:
             exponents = stored.exponents.copy()
-            exponents[3, 0] = tensor.chosen.format.nan_byte
+            exponents[3, 0] = tensor.storage.format.nan_byte
             spoilt.append(replace(stored, exponents=exponents))
         operand = replace(tensor, copies=tuple(spoilt))
         results.append(device.forward(operand, device.convert(w, "w", tag=1)))

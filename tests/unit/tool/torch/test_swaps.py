@@ -98,7 +98,7 @@ def test_what_is_refused(model):
         (
             {"formats": "bfp4", "device": device_of()},
             ValueError,
-            "formats must be absent: the device has its own, not 'bfp4'",
+            "formats must be left out, not 'bfp4': the device already has formats",
         ),
         (
             {"device": 3},

@@ -72,11 +72,11 @@ def test_settings_by_class(name, text, expected):
         ("grouping", "2x3", f'--grouping must be {accepted("block.x")}, not "2x3"'),
         ("grouping", "dy=", f'--grouping must be {accepted("block.x")}, not ""'),
         ("grouping", "3x3", f'--grouping must be {accepted("block.x")}, not "3x3"'),
-        ("rounding", "y=nearest", '--rounding takes x, w, dy before "=", not "y"'),
+        ("rounding", "y=nearest", '--rounding accepts only x, w, dy before "=", not "y"'),
         (
             "rounding",
             "nearest,x=nearest",
-            "--rounding must say each of x, w, dy once: nearest,x=nearest",
+            "--rounding must give each of x, w, dy a single value, not nearest,x=nearest",
         ),
     ],
 )

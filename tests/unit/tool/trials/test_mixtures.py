@@ -77,8 +77,9 @@ def test_what_does_not_go_together_is_left_out():
     assert [each.name for each in found] == ["bfp4"]
     assert problems == [
         (
-            "nvfp4/nvfp4/bfp4: format.x, format.w and format.dy must all be nvfp4, or none: its "
-            "scales are no powers of two (nvfp4 is chosen for x and w)"
+            "nvfp4/nvfp4/bfp4: format.x, format.w and format.dy must all be nvfp4, or "
+            "none of them: the scales of nvfp4 are not powers of two (nvfp4 is chosen for "
+            "x and w)"
         ),
         'bf16: block.x must be "tensor" where format.x is bf16, not "8x8"',
     ]

@@ -7,7 +7,7 @@ import pytest
 
 from diastole.errors import BadInput
 from diastole.trials.mixtures import Settings, make_mixtures
-from diastole.trials.trial import Lost, check_products, class_of, run_trials
+from diastole.trials.trial import WorstPlace, check_products, class_of, run_trials
 from diastole_sim.codes.survey import survey
 from diastole_sim.golden.numpy_device import NumpyDevice
 
@@ -79,7 +79,7 @@ def test_the_whole_hides_channels_that_are_lost(rng):
     assert dw.row.index not in OUTLIERS
     assert dw.row.index // 8 in {channel // 8 for channel in OUTLIERS}
     assert other.row.snr_db > 20
-    assert squares.lost == Lost(product="dW", axis="row", place=dw.row)
+    assert squares.worst == WorstPlace(product="dW", axis="row", place=dw.row)
     assert not squares.reaches(20)
 
 
@@ -88,14 +88,14 @@ def test_what_is_reached(tensors):
     least = min(
         place.snr_db for each in found.products.values() for place in (each.row, each.column)
     )
-    assert found.lost.place.snr_db == least
+    assert found.worst.place.snr_db == least
     assert (found.reaches(least), found.reaches(np.nextafter(least, 99))) == (True, False)
 
 
 def test_exact_products_reach_anything():
     ones = np.ones((8, 8), dtype=np.float32)
     (found,) = run_trials(mixtures("bfp4"), {"X": ones, "W": ones}, silent)
-    assert (found.lost, found.reaches(1e9)) == (None, True)
+    assert (found.worst, found.reaches(1e9)) == (None, True)
     assert list(found.products) == ["Y"]
 
 

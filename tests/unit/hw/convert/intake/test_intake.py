@@ -100,10 +100,12 @@ class Bench:
     """Tiles of one tensor given to an :class:`Intake`, and all that it does, cycle by cycle; with
     ``by_blocks`` as a chain gives them."""
 
-    def __init__(self, name, cls, shape, rng, *, fed=False, by_blocks=False):
+    def __init__(self, name, cls, shape, rng, *, streamed=False, by_blocks=False):
         self.numerics, self.data_width = machine(name)
         self.dut = design(
-            Intake, ConverterSizes(numerics=self.numerics, data_width=self.data_width), fed=fed
+            Intake,
+            ConverterSizes(numerics=self.numerics, data_width=self.data_width),
+            streamed=streamed,
         )
         self.cls, self.rng, self.by_blocks = cls, rng, by_blocks
         self.lanes = self.dut.sizes.lanes
@@ -200,7 +202,7 @@ class Bench:
                 await ctx.tick().sample(
                     dut.write_en, dut.write_at, dut.write_data,
                     dut.add, dut.at, dut.row_end, dut.last_row, dut.values,
-                    dut.taken.valid, dut.taken.payload, dut.done,
+                    dut.loaded.valid, dut.loaded.payload, dut.done,
                 )
             )  # fmt: skip
             if write:
@@ -240,11 +242,11 @@ class Bench:
             ctx.set(dut.cls, self.cls)
             ctx.set(dut.scale, SCALE)
             ctx.set(dut.scan, scan)
-            if dut.fed:
+            if dut.streamed:
                 ctx.set(dut.by_blocks, self.by_blocks)
                 for other in (dut.words, dut.data):  # the one that does not count
                     ctx.set(other.valid, other is not self.source)
-            if any(dut.sizes.draws_at_intake):
+            if any(dut.sizes.folds_by_draws):
                 ctx.set(dut.cols, len(self.values[0]))
                 for member, value in DRAWN.items():
                     ctx.set(getattr(dut, member), value)
@@ -271,7 +273,7 @@ class Bench:
             while True:
                 assert not (await ctx.tick().sample(other.ready))[-1], "taken from the other side"
 
-        background = [self.watch, self.count_ends, free, *([watch_other] if dut.fed else [])]
+        background = [self.watch, self.count_ends, free, *([watch_other] if dut.streamed else [])]
         run(dut, tiles, data, background=background, limit=60_000)
 
     def check(self):
@@ -328,7 +330,7 @@ def test_tiles(name, cls, rng):
 def test_tiles_by_blocks(name, cls, rng):
     """As a chain gives them; then others as before, in the same machine."""
     for by_blocks in (True, False):
-        bench = Bench(name, cls, shape_of(name, cls, rng), rng, fed=True, by_blocks=by_blocks)
+        bench = Bench(name, cls, shape_of(name, cls, rng), rng, streamed=True, by_blocks=by_blocks)
         bench.run(p_tile=0.5, p_data=0.6, p_free=0.05)
         bench.check()
 
@@ -337,7 +339,7 @@ def test_tiles_by_blocks(name, cls, rng):
 def test_every_row_draws_its_own(by_blocks, rng):
     """Rows that begin anywhere among the draws of a hash; every element hangs on its draw."""
     for cols in (33, 34, 39):
-        bench = Bench("folding tensors", 2, (6, cols), rng, fed=by_blocks, by_blocks=by_blocks)
+        bench = Bench("folding tensors", 2, (6, cols), rng, streamed=by_blocks, by_blocks=by_blocks)
         bench.values = [
             [rng.randrange(118, 136) << 23 | 0x70_0000 | rng.getrandbits(20) for _ in range(cols)]
             for _ in range(6)
@@ -349,7 +351,7 @@ def test_every_row_draws_its_own(by_blocks, rng):
 @pytest.mark.parametrize("by_blocks", [False, True], ids=["rows", "blocks"])
 def test_draws_take_no_time(by_blocks, rng):
     """Of rows that begin with a hash: each word is measured as soon as the first one."""
-    bench = Bench("folding tensors", 2, (8, 64), rng, fed=by_blocks, by_blocks=by_blocks)
+    bench = Bench("folding tensors", 2, (8, 64), rng, streamed=by_blocks, by_blocks=by_blocks)
     bench.run()
     bench.check()
     assert {add[0] - write[0] for add, write in zip(bench.adds, bench.writes, strict=True)} == {19}
@@ -409,7 +411,7 @@ def test_timing(name, by_blocks, rng):
     """A word per cycle, as long as beats come and there is room; draws have a test of their own."""
     cls = rng.choice([n for n in range(3) if not draws_early(machine(name)[0], n)])
     shape = shape_of(name, cls, rng)
-    bench = Bench(name, cls, shape, rng, fed=by_blocks, by_blocks=by_blocks)
+    bench = Bench(name, cls, shape, rng, streamed=by_blocks, by_blocks=by_blocks)
     bench.run()
     bench.check()
     cycles = [cycle for cycle, *_ in bench.writes]

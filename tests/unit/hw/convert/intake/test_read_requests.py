@@ -15,7 +15,7 @@ SHAPES = [(1, 1), (3, 5), (17, 70), (40, 9), (1, 257), (130, 3)]
 NAMES = list(MACHINES)
 
 
-def asked(item):
+def requested(item):
     """Of what describes a tile, that with which its data are asked for."""
     return {name: item[name] for name in ASKED}
 
@@ -46,7 +46,7 @@ def test_requests(name, p_tile, p_ready, rng):
             items, pitch = tile_items(numerics, data_width, cls, shape, source)
             piece = piece_cols(numerics, data_width, cls)
             unit.set(ctx, pitch=pitch, cls=cls)
-            tiles.add(map(asked, items))
+            tiles.add(map(requested, items))
             for item in items:
                 requests = requests_of(item, pitch, beat, piece)
                 taken.add({"addr": addr, "beats": beats} for addr, beats in requests)
@@ -62,7 +62,7 @@ def test_timing_of_requests():
     (item, *_), pitch = tile_items(numerics, data_width, 0, (3, 5), 64)
     unit = Unit(dut)
     unit.hold(pitch=pitch)
-    tiles = unit.give(dut.i, [asked(item)] * 2, pace=lambda: unit.cycle > 0)
+    tiles = unit.give(dut.i, [requested(item)] * 2, pace=lambda: unit.cycle > 0)
     requests = [*requests_of(item, pitch, data_width // 8, 16)] * 2
     taken = unit.take(dut.o, [{"addr": addr, "beats": beats} for addr, beats in requests])
     unit.run()

@@ -94,7 +94,7 @@ class Bench:
         self.cls, self.shape, self.rng = cls, shape, rng
         self.p_tile, self.p_ready, self.p_used = p_tile, p_ready, p_used
         self.lanes = self.dut.sizes.lanes
-        self.halves = self.dut.sizes.halves
+        self.halves = self.dut.sizes.buffered_tiles
         self.finds = finds(numerics, cls)
         self.tiles = tiles or tiles_of(numerics, cls, *shape)
         self.passes = [
@@ -166,9 +166,9 @@ class Bench:
             await self.nothing_comes(ctx)
             given -= given > 0 and self.rng.random() < self.p_used
         if find:
-            ctx.set(dut.found, 1)
+            ctx.set(dut.trials_done, 1)
             await self.nothing_comes(ctx)
-            ctx.set(dut.found, 0)
+            ctx.set(dut.trials_done, 0)
         ctx.set(dut.used, 1)
         return given
 

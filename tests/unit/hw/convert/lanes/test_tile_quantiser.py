@@ -317,7 +317,7 @@ class Bench:
             if read:
                 self.reads.append(self.cycle)
                 tile = self.tensor.tiles[self.done]
-                half = self.tiles_read % 2 if self.dut.sizes.halves == 2 else 0
+                half = self.tiles_read % 2 if self.dut.sizes.buffered_tiles == 2 else 0
                 assert at.half == half
                 data, along, down = self.word(at, tile)
                 ctx.set(dut.read_data, data)

@@ -38,7 +38,7 @@ def random_entry(rng, shape):
         "c": {"source": c, "negate": 0},
         "writes": special or rng.random() < 0.7,
         "d": rng.randrange(REGISTERS),
-        "gives": not special and output > 0.6,
+        "writes_output": not special and output > 0.6,
         "o": rng.randrange(4),
         "to_panel": to_panel,
         "turn_rows": turned,
@@ -72,7 +72,7 @@ class Rules:
         return (
             self.free(now)
             and needed <= self.blocks(now, level)
-            and (room or not entry["gives"])
+            and (room or not entry["writes_output"])
             and now + 1 >= self.earliest(entry)
         )
 
@@ -145,8 +145,8 @@ class Bench:
             valid = bool(self.entries) and (offered or rng.random() < self.gentle)
             entry = self.entries[0] if self.entries else None
             ctx.set(dut.level, self.level)
-            ctx.set(dut.room, room)
-            ctx.set(dut.given.ready, room)
+            ctx.set(dut.space, room)
+            ctx.set(dut.output_block.ready, room)
             ctx.set(dut.i.valid, valid)
             if valid:
                 ctx.set(dut.i.payload, {k: v for k, v in entry.items() if k != "last"})
@@ -159,7 +159,9 @@ class Bench:
             )  # fmt: skip
             offered = valid and not takes  # and stays
             assert ctx.get(dut.i.ready & dut.i.valid) == takes, f"cycle {now}: {entry}"
-            assert ctx.get(dut.given.valid) == (takes and not is_end and entry["gives"])
+            assert ctx.get(dut.output_block.valid) == (
+                takes and not is_end and entry["writes_output"]
+            )
             since = now - rules.start
             assert ctx.get(dut.active) == (since < rules.block)
             if since < rules.block:
@@ -173,7 +175,7 @@ class Bench:
                 else:
                     expected = entry, *rules.begin(entry, now)
             leaves = rules.release_at == now
-            assert ctx.get(dut.give_back) == leaves, f"cycle {now}"
+            assert ctx.get(dut.release_block) == leaves, f"cycle {now}"
             if leaves:
                 rules.release_at, self.released = None, now
                 for stream in self.used:

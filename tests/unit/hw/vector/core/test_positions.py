@@ -6,7 +6,7 @@ import struct
 import pytest
 from amaranth.hdl import Cat
 
-from diastole_hw.vector.core.positions import FirstPlace, place_number, small
+from diastole_hw.vector.core.positions import PositionBase, place_number, small
 from diastole_hw.vector.stream_layouts import row_layout
 from diastole_sim.spec.image import MAX_SIZE
 from support.pipelines import Function, check_pipeline
@@ -18,7 +18,7 @@ def places(block):
     shape = shape_of(block)
 
     def numbers(m, index):
-        m.submodules.first = first = FirstPlace(shape)
+        m.submodules.first = first = PositionBase(shape)
         m.d.comb += first.index.eq(index)
         return Cat(place_number(first.o, number) for number in range(block))
 

@@ -13,8 +13,9 @@ WRITES = [Instruction(op=MicroOp.MOV, a=0, o=1, when=when) for when in When]
 NOTHING = Instruction()
 
 
-async def scanned(ctx, dut, program, known=0):
-    """Cycles from the start to ``done``; the kinds of outputs come ``known`` cycles behind it."""
+async def scanned(ctx, dut, program, condition_valid=0):
+    """Cycles from the start to ``done``; the kinds of outputs come ``condition_valid`` cycles
+    behind it."""
     kinds = dut.kinds.shape().from_bits(ctx.get(dut.kinds.as_value()))
     ctx.set(dut.length, len(program))
     ctx.set(dut.start, 1)
@@ -22,8 +23,11 @@ async def scanned(ctx, dut, program, known=0):
     ctx.set(dut.start, 0)
     cycles, done = 0, 0
     while not done:
-        ctx.set(dut.known, cycles >= known)
-        ctx.set(dut.kinds, kinds if cycles >= known else [kinds[n] for n in range(4)] + 4 * [15])
+        ctx.set(dut.condition_valid, cycles >= condition_valid)
+        ctx.set(
+            dut.kinds,
+            kinds if cycles >= condition_valid else [kinds[n] for n in range(4)] + 4 * [15],
+        )
         _, _, done, en, at = await ctx.tick().sample(dut.done, dut.read_en, dut.read_at)
         if en:
             ctx.set(dut.word.as_value(), program[at - 7].encode())
@@ -48,15 +52,15 @@ async def test_what_is_written_in_every_block(kind):
         assert ctx.get(dut.used) == (0x20 if len(program) > 1 else 0)
 
 
-@pytest.mark.parametrize("known", [0, 1, 5, 6, 9])
-async def test_kinds_of_outputs_that_come_late(known):
+@pytest.mark.parametrize("condition_valid", [0, 1, 5, 6, 9])
+async def test_kinds_of_outputs_that_come_late(condition_valid):
     dut = design(ProgramScan, block=8)
     ctx = await simulation(dut)
     ctx.set(dut.first, 7)
     for kind, wrong in ((Kind.F32, 1), (Kind.ROW, 0)):
         ctx.set(dut.kinds, [0, 0, 0, 0, 0, kind, 0, 0])
-        cycles = await scanned(ctx, dut, [WRITES[0], WRITES[0]], known)
-        assert cycles == max(5, known + 2)
+        cycles = await scanned(ctx, dut, [WRITES[0], WRITES[0]], condition_valid)
+        assert cycles == max(5, condition_valid + 2)
         assert ctx.get(dut.bad) == wrong
 
 

@@ -145,12 +145,12 @@ def test_who_waits_for_a_special(block, specials, rng):
     for name, instruction in behind.items():
         record = cycles_of(rng, block, [*alone, instruction], (1, 1), specials)
         last = slot + soon
-        assert record.counted["wants_specials"] == soon - slot, name
+        assert record.counted["waits_specials"] == soon - slot, name
         if name != "special":
             assert record.cycles == BEFORE + last + block + AFTER, name
     for instruction in (Instruction(op=w.MOV, a=0, d=2), Instruction(op=w.MUL, a=0, b=3, d=4)):
         record = cycles_of(rng, block, [MOVE, MOVE, *alone[1:], instruction], (1, 1), specials)
-        assert record.counted["wants_specials"] == 0
+        assert record.counted["waits_specials"] == 0
 
 
 @pytest.mark.parametrize(
@@ -163,11 +163,11 @@ def test_who_waits_for_turned_rows(block, turn, more, rng):
     other = Instruction(op=w.MOV, a=w.UNIT, d=3)
     if block == 16:  # into another register, as far as it likes
         apart = Instruction(op=w.ADD, a=0, c=0, d=1, turn_rows=turn)
-        assert cycles_of(rng, block, [MOVE, apart], (1, 1)).counted["wants_specials"] == 0
+        assert cycles_of(rng, block, [MOVE, apart], (1, 1)).counted["waits_specials"] == 0
     first = cycles_of(rng, block, [MOVE, turned], (1, 1))
-    assert first.counted["wants_specials"] == more
+    assert first.counted["waits_specials"] == more
     second = cycles_of(rng, block, [MOVE, other, turned], (1, 1))
-    assert second.counted["wants_specials"] == (more if turn > 3 else 0)
+    assert second.counted["waits_specials"] == (more if turn > 3 else 0)
 
 
 @pytest.mark.parametrize("o", [w.NO_OUTPUT, 0], ids=["register", "register and output"])

@@ -22,12 +22,12 @@ def test_every_row(name):
         half = 8 if name == "lgg" and number >= 32 else 16
         more = one + half if number < len(rows) else 0
         cases.append(({"index": index}, {"c0": c0 + more, "c1": c1, "c2": c2}))
-    check_pipeline(FunctionRows(), cases, 0, hold={"which": TableOf[name.upper()].value})
+    check_pipeline(FunctionRows(), cases, 0, hold={"table_number": TableOf[name.upper()].value})
 
 
 def test_none():
     cases = [({"index": index}, {"c0": 0, "c1": 0, "c2": 0}) for index in (0, 31, 255)]
-    check_pipeline(FunctionRows(), cases, 0, hold={"which": TableOf.NONE.value})
+    check_pipeline(FunctionRows(), cases, 0, hold={"table_number": TableOf.NONE.value})
 
 
 def test_the_logarithms_values_are_below_1_from_row_32_on():

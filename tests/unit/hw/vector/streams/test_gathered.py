@@ -48,7 +48,7 @@ class Bench:
                 for row, index in enumerate(rows):
                     await self.wait(ctx)
                     ctx.set(dut.at, row)
-                    while not ctx.get(dut.there):
+                    while not ctx.get(dut.available):
                         await ctx.tick()
                     ctx.set(dut.read_en, 1)
                     await ctx.tick()
@@ -57,9 +57,9 @@ class Bench:
                     await self.wait(ctx)
                     assert ctx.get(dut.address) == (self.base + index * self.pitch) % 2**40
                 self.whole = True
-            ctx.set(dut.let_go, 1)
+            ctx.set(dut.discard, 1)
             await ctx.tick()
-            ctx.set(dut.let_go, 0)
+            ctx.set(dut.discard, 0)
             self.gone, self.whole = self.gone + 1, False
 
     def run(self):
@@ -81,7 +81,7 @@ async def test_a_number_takes_a_cycle_for_every_four_bits(index, cycles):
     ctx.set(dut.number, index)
     ctx.set(dut.number_en, 1)
     for cycle in range(20):
-        if ctx.get(dut.there):
+        if ctx.get(dut.available):
             found.append(cycle)
         await ctx.tick()
         ctx.set(dut.number_en, 0)

@@ -23,9 +23,9 @@ def cycles(kinds, block, beats, *, product=()):
             ctx.set(dut.streams[number], {"used": 0})
         ctx.set(dut.block, block)
         ctx.set(dut.product_block, FULL)
-        ctx.set(dut.there, 1)
+        ctx.set(dut.available, 1)
         ctx.set(dut.beats.valid, 1)
-        ctx.set(dut.product_there, bool(product))
+        ctx.set(dut.product_available, bool(product))
         ctx.set(dut.product.valid, bool(product))
         for cycle in range(100):
             *_, ready, en, write, passes, done = await ctx.tick().sample(
@@ -39,7 +39,7 @@ def cycles(kinds, block, beats, *, product=()):
                 of_product.append(cycle)
             if done:
                 break
-        ctx.set(dut.there, 0)
+        ctx.set(dut.available, 0)
         assert len(taken) == beats
         return cycle + 1
 
@@ -106,7 +106,7 @@ async def test_a_list_ahead_does_not_hold_its_block_up():
     for number, kind in enumerate((Kind.GATHERED_U8, Kind.F32)):
         ctx.set(dut.streams[number], Stream(kind=kind).fields())
     ctx.set(dut.block, FULL | {"ahead": 5})
-    ctx.set(dut.there, 1)
+    ctx.set(dut.available, 1)
     ctx.set(dut.beats.valid, 1)
     for _ in range(8 + 5 + 16):
         ports = (dut.finished, dut.index_en, dut.listed, dut.done)

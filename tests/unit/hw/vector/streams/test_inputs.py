@@ -169,10 +169,10 @@ class Bench:
         order = [*rng.choices(range(side), k=2), *rng.sample(range(side), side)]
         for place, row in enumerate(order if self.stalls else range(side)):
             ctx.set(dut.row_at, row)
-            ctx.set(dut.give_back, place == (side + 1 if self.stalls else side - 1))
+            ctx.set(dut.release_block, place == (side + 1 if self.stalls else side - 1))
             await ctx.tick()
             found[row] = {n: ctx.get(dut.rows[n].as_value()) for n in case.buffered}
-        ctx.set(dut.give_back, 0)
+        ctx.set(dut.release_block, 0)
         return [found[row] for row in range(side)]
 
 

@@ -142,7 +142,7 @@ def check(case, data_width, stalls):
     memory.bytes = bytearray(case.before)
     unit.serve(memory.write, dut.write.requests, dut.write.beats)
     blocks = [{"stream": n, "block": block.fields()} for n, block, _ in case.given]
-    given = unit.give(dut.given, blocks)
+    given = unit.give(dut.output_block, blocks)
     images = [each for each in case.given if case.streams[each[0]].kind == Kind.IMAGE]
     unit.take(dut.image, [row for _, _, values in images for row in values])
     constants, not_finite = [], set()
@@ -153,7 +153,7 @@ def check(case, data_width, stalls):
         not_finite.update([kind] * odd)
 
     unit.each_cycle(
-        notice, dut.room, dut.given.ready, dut.constant_en, dut.constant_at, dut.constant,
+        notice, dut.space, dut.output_block.ready, dut.constant_en, dut.constant_at, dut.constant,
         dut.not_finite, dut.not_finite_kind,
     )  # fmt: skip
     busy = unit.record(~dut.idle)
@@ -249,7 +249,7 @@ async def test_what_is_behind_an_image_does_not_wait_for_the_converter(rng):
     for number, stream in enumerate(case.streams):
         ctx.set(dut.streams[number], stream.fields())
     for number, block, values in case.given:
-        await put(ctx, dut.given, [{"stream": number, "block": block.fields()}])
+        await put(ctx, dut.output_block, [{"stream": number, "block": block.fields()}])
         for row in values:
             ctx.set(dut.row, row)
             ctx.set(dut.row_en, 1)
@@ -271,7 +271,7 @@ def test_requests_and_beats_do_not_wait_for_each_other(rng):
     async def give(ctx):
         for number in range(4):
             ctx.set(dut.streams[number], Stream(kind=Kind.F32, address=64, pitch=64).fields())
-        await put(ctx, dut.given, [{"stream": 1, "block": block}])
+        await put(ctx, dut.output_block, [{"stream": 1, "block": block}])
 
     async def requests(ctx):
         for row in range(8):
@@ -279,7 +279,7 @@ def test_requests_and_beats_do_not_wait_for_each_other(rng):
             assert (got.addr, got.beats) == (64 + 64 * row, 2)
 
     async def rows(ctx):
-        while not (await ctx.tick().sample(dut.given.valid & dut.given.ready))[-1]:
+        while not (await ctx.tick().sample(dut.output_block.valid & dut.output_block.ready))[-1]:
             pass
         ctx.set(dut.row_en, 1)
         await ctx.tick().repeat(8)

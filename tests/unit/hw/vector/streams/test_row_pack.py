@@ -15,7 +15,7 @@ def packed(side, data_width, rows):
 
     async def bench(ctx):
         ctx.set(dut.kind, Kind.MASK)
-        ctx.set(dut.taken, 1)
+        ctx.set(dut.accepted, 1)
         for number, (block, row, numbers) in enumerate(rows):
             ctx.set(dut.block, {"rows": side, "cols": side} | block)
             ctx.set(dut.row, row)
@@ -24,7 +24,7 @@ def packed(side, data_width, rows):
             if emits:
                 strobed = sum(255 << 8 * k for k in range(data_width // 8) if beat.strb >> k & 1)
                 found.append((number, beat.data & strobed, beat.strb))
-        ctx.set(dut.taken, 0)
+        ctx.set(dut.accepted, 0)
 
     run(dut, bench)
     return found

@@ -15,7 +15,7 @@ from support.texts import exactly
 SIDES = (1, 2, 4, 8, 16)
 WALKS = ("rows", "columns", "tiles")
 NO_CONSTANTS = np.zeros(256, np.float32)
-WHOLE_LINES = "a vector of rows or columns is written by whole lines only"
+WHOLE_LINES = "a vector of rows or columns must be written by whole lines"
 
 
 def panel(address):

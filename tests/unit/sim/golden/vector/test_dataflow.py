@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from diastole_sim.golden.vector.dataflow import as_slice, follow
+from diastole_sim.golden.vector.dataflow import as_slice, trace_dataflow
 from diastole_sim.golden.vector.order import Order
 from diastole_sim.spec.micro import Instruction, MicroOp, Source, When
 from diastole_sim.spec.stream_table import Descriptor, Kind, PanelOrder, Walk
@@ -13,7 +13,7 @@ ORDER = Order.of_walk(Walk(rows=20, cols=28, block=4))
 
 def counts(program, inputs=None, outputs=None):
     """Of each step, its instruction and in how many blocks it is."""
-    dataflow = follow(program, ORDER, inputs or {}, outputs or {})
+    dataflow = trace_dataflow(program, ORDER, inputs or {}, outputs or {})
     assert dataflow is not None
     return [(step.instruction, step.count) for step in dataflow.steps]
 
@@ -61,7 +61,7 @@ def test_a_register_that_goes_from_line_to_line_makes_it_one_by_one():
 
 def test_straddling_panels_cannot_be_followed():
     panels = {number: Descriptor(kind=Kind.PANEL, address=number) for number in range(2)}
-    assert follow([Instruction()], ORDER, panels, {}) is None
+    assert trace_dataflow([Instruction()], ORDER, panels, {}) is None
 
 
 def test_slices():

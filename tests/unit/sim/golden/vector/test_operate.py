@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from diastole_sim.golden.vector.arithmetic import BINARY32
-from diastole_sim.golden.vector.operate import Sources, operate
+from diastole_sim.golden.vector.operate import SourceValues, operate
 from diastole_sim.golden.vector.order import Order
 from diastole_sim.spec.micro import Instruction, MicroOp, Source
 from diastole_sim.spec.stream_table import Walk
@@ -64,7 +64,9 @@ def test_sources():
     order = Order.of_walk(Walk(rows=5, cols=6, block=4))
     stream = np.arange(len(order) * 16, dtype=np.float32).reshape(-1, 4, 4)
     constants = np.arange(256, dtype=np.float32)
-    sources = Sources(order=order, arithmetic=BINARY32, streams={2: stream}, constants=constants)
+    sources = SourceValues(
+        order=order, arithmetic=BINARY32, streams={2: stream}, constants=constants
+    )
     last = slice(3, 4)
     shape = 1, 4, 4
 

@@ -155,7 +155,7 @@ def test_what_a_command_wrote_stays():
 def test_memory_that_is_not_there():
     machine = Plugged().machine()
     for address, count in ((BASE - 4, 4), (BASE + BYTES - 4, 8)):
-        text = f"{count} bytes at {address:#x} are not in the machine's memory"
+        text = f"the memory of the machine does not contain {count} bytes at {address:#x}"
         with pytest.raises(IndexError, match=exactly(text)):
             machine.bytes_at(address, count)
 
@@ -164,13 +164,13 @@ def test_another_machine():
     plugged = Plugged()
     plugged.fake.put("config_hash", 0xCAFE)
     text = (
-        "a line: the board has a machine of another configuration, 0000cafe; that of mine is "
-        "01234567"
+        "a line: the board holds a machine of another configuration: the hash is "
+        "0000cafe, but mine has 01234567; load the bitstream of mine"
     )
     with pytest.raises(WrongBoard, match=exactly(text)):
         plugged.machine()
     plugged.fake.put("magic", 5)
-    text = "a line: there is no machine of ours on the board: 0x5"
+    text = "a line: the board holds no Diastole machine: the register magic reads 0x5"
     with pytest.raises(WrongBoard, match=exactly(text)):
         plugged.machine()
 
@@ -180,7 +180,11 @@ def test_a_cable_that_is_pulled():
     machine = plugged.machine()
     plugged.bridge.feed = lambda octets: b""
     with pytest.raises(
-        LinkLost, match=exactly("a line: the board does not answer; asked 200 times")
+        LinkLost,
+        match=exactly(
+            "a line: the board does not answer after 200 tries; check the cable, the "
+            "bitstream and the baud rate"
+        ),
     ):
         machine.read(0)
 
@@ -255,16 +259,16 @@ def test_it_never_ends(monkeypatch):
         "diastole_sim.machines.board.board_machine.time.monotonic", lambda: next(times)
     )
     monkeypatch.setattr(plugged.fake, "read", lambda address: 1)
-    with pytest.raises(HardwareHang, match=exactly("no end after 1000 cycles")):
+    with pytest.raises(HardwareHang, match=exactly("the machine did not end within 1000 cycles")):
         machine.run(1000)
 
 
 def test_what_the_bus_refuses():
     machine = Plugged().machine()
-    text = "a read of register 0x200: the board refused to read_registers at 0x200: NOWHERE"
+    text = "reading register 0x200 failed: the board refused to read_registers at 0x200: NOWHERE"
     with pytest.raises(ProtocolError, match=exactly(text)):
         machine.read(0x200)
-    with pytest.raises(ProtocolError, match="a write of register 0x200: "):
+    with pytest.raises(ProtocolError, match="writing register 0x200 failed: "):
         machine.write(0x200, 1)
 
 

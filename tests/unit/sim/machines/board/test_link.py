@@ -4,7 +4,7 @@ import pytest
 
 from diastole_sim.machines.board.board_errors import LinkLost, WrongBoard
 from diastole_sim.machines.board.link import Link, RefusedError
-from diastole_sim.spec.serial import Ask, Frame, on_line
+from diastole_sim.spec.serial import Frame, LinkOperation, on_line
 from support.board_model import BASE, BYTES, CLOCK_HZ, BridgeModel, Damage, ModelLine
 from support.texts import exactly
 
@@ -31,7 +31,7 @@ def test_what_is_written_is_read():
     octets = bytes(range(256)) * 8
     link.write_memory(BASE + 4, octets)
     assert link.read_memory(BASE + 4, len(octets)) == octets
-    assert [word for ask, _, word in bridge.done if ask == Ask.WRITE_MEMORY] == [
+    assert [word for ask, _, word in bridge.done if ask == LinkOperation.WRITE_MEMORY] == [
         int.from_bytes(octets[k : k + 4], "little") for k in range(0, len(octets), 4)
     ]
     link.write_registers(8, [1, 0xFFFFFFFF])
@@ -53,10 +53,12 @@ def check_damaged(rng, frames: int) -> None:
         words = [rng.getrandbits(32) for _ in range(rng.randrange(1, 12))]
         octets = b"".join(word.to_bytes(4, "little") for word in words)
         link.write_memory(address, octets)
-        expected += [(Ask.WRITE_MEMORY, address + 4 * n, word) for n, word in enumerate(words)]
+        expected += [
+            (LinkOperation.WRITE_MEMORY, address + 4 * n, word) for n, word in enumerate(words)
+        ]
         memory |= {address + 4 * n: word for n, word in enumerate(words)}
         link.write_registers(0x0C, [round_])  # as a start, which must not be done twice
-        expected.append((Ask.WRITE_REGISTERS, 0x0C, round_))
+        expected.append((LinkOperation.WRITE_REGISTERS, 0x0C, round_))
         assert link.read_registers(0x0C, 1) == (round_,)
         assert link.read_memory(address, len(octets)) == octets
     assert bridge.done == expected
@@ -86,7 +88,7 @@ def test_a_start_whose_answer_is_lost_is_done_once():
 
     bridge.feed = feed
     link.write_registers(0x0C, [1])
-    assert bridge.done == [(Ask.WRITE_REGISTERS, 0x0C, 1)]
+    assert bridge.done == [(LinkOperation.WRITE_REGISTERS, 0x0C, 1)]
     assert link.counts.repeated == 3
 
 
@@ -103,12 +105,14 @@ def test_a_second_host_is_a_new_one():
 
 def test_an_answer_to_somebody_else_is_none():
     bridge, line, _ = linked()
-    stale = Frame(ask=Ask.READ_MEMORY, sequence=9, address=BASE, words=1).answered(data=(66,))
+    stale = Frame(operation=LinkOperation.READ_MEMORY, sequence=9, address=BASE, words=1).answered(
+        data=(66,)
+    )
     link = Link(line, first_sequence=10)
     line.coming.append(on_line(stale.encode()))
     bridge.memory[BASE] = 77
     assert link.read_memory(BASE, 4) == (77).to_bytes(4, "little")
-    request = Frame(ask=Ask.READ_MEMORY, sequence=11, address=BASE, words=1)
+    request = Frame(operation=LinkOperation.READ_MEMORY, sequence=11, address=BASE, words=1)
     line.coming.append(on_line(request.encode()))  # an echo
     assert link.read_memory(BASE, 4) == (77).to_bytes(4, "little")
 
@@ -125,13 +129,19 @@ def test_a_silent_board():
     bridge, _, _ = linked()
     bridge.feed = lambda octets: b""
     link = Link(ModelLine(bridge), tries=5)
-    with pytest.raises(LinkLost, match=exactly("a line: the board does not answer; asked 5 times")):
+    with pytest.raises(
+        LinkLost,
+        match=exactly(
+            "a line: the board does not answer after 5 tries; check the cable, the bitstream and "
+            "the baud rate"
+        ),
+    ):
         link.identify()
 
 
 def test_a_line_that_never_falls_silent():
     _, line, _ = linked()
-    line.hear = lambda expected: b"\x55" * 100
+    line.receive = lambda expected: b"\x55" * 100
     with pytest.raises(LinkLost):
         Link(line, tries=3).identify()
 
@@ -140,7 +150,10 @@ def test_another_board():
     bridge, _, link = linked()
     bridge.identity[0] = 0x1234
     with pytest.raises(
-        WrongBoard, match=exactly("a line: what answers is no board of ours: magic 0x1234")
+        WrongBoard,
+        match=exactly(
+            "a line: the connected device is not a Diastole board: the magic number is 0x1234"
+        ),
     ):
         link.identify()
     bridge.identity[:2] = 0x4B4E4C44, 0x2_0000
@@ -155,6 +168,6 @@ def test_what_is_refused():
         link.read_memory(0x10, 4)
     with pytest.raises(RefusedError, match="write_registers at 0xfc: NOWHERE"):
         link.write_registers(0xFC, [1, 2])
-    text = "memory is read and written in words, not 3 bytes at 0x1000"
+    text = "memory must be read and written in words, not 3 bytes at 0x1000"
     with pytest.raises(ValueError, match=exactly(text)):
         link.read_memory(BASE, 3)

@@ -32,9 +32,9 @@ def test_octets_go_both_ways(ends):
     os.write(master, every)
     heard = b""
     while len(heard) < 256:
-        heard += port.hear(256)
+        heard += port.receive(256)
     assert heard == every
-    assert port.hear(1) == b""
+    assert port.receive(1) == b""
     port.close()
 
 
@@ -42,7 +42,7 @@ def test_what_was_there_before_is_thrown_away(ends):
     master, slave = ends
     os.write(master, b"of somebody else")
     port = SerialPort(os.ttyname(slave))
-    assert port.hear(1) == b""
+    assert port.receive(1) == b""
     port.close()
 
 
@@ -68,7 +68,7 @@ def test_a_cable_that_is_pulled(ends):
     master, slave = ends
     port = SerialPort(os.ttyname(slave))
     os.close(master)
-    with pytest.raises(LinkLost, match="the port has gone: "):
+    with pytest.raises(LinkLost, match="the serial port has disappeared: "):
         ask(port)
     port.close()
 
@@ -76,4 +76,4 @@ def test_a_cable_that_is_pulled(ends):
 def ask(port):
     for _ in range(3):
         port.send(b"anybody?")
-        port.hear(1)
+        port.receive(1)

@@ -92,7 +92,7 @@ def test_a_damaged_library_is_built_again_before_it_is_loaded(copier, own_cache,
         assert (done.returncode, len(said)) == (0, lines), said
         if lines:
             assert said[0].startswith(f"diastole: {library.parent} is damaged (product.so ")
-            assert said[0].endswith("; it is made again")
+            assert said[0].endswith(" and is generated again")
 
 
 def test_a_damaged_run_time_is_compiled_again(copier, tmp_path, monkeypatch, capsys):

@@ -8,12 +8,12 @@ from diastole_sim.perf.orders.layer import (
     SEPARATE,
     SQUARE,
     backward_pass,
-    best_at_once,
-    best_in_turn,
+    best_parallel,
+    best_sequential,
     bound,
-    by_batch,
     forward_pass,
-    separate_in_turn,
+    separate_sequential,
+    split_batch,
 )
 from diastole_sim.perf.orders.search import Shape
 from diastole_sim.perf.orders.systolic import LARGE, SMALL
@@ -41,8 +41,8 @@ def test_nothing_is_below_the_bound(machine, shape, has_dx):
     """The best is no slower than any order, and none is faster than can be."""
     least = bound(machine, shape, has_dx)
     cycles = [each.cycles(machine) for each in backward_pass(machine, shape, has_dx).values()]
-    best = best_in_turn(machine, shape, has_dx).cycles(machine)
-    apart = separate_in_turn(machine, shape, has_dx).cycles(machine)
+    best = best_sequential(machine, shape, has_dx).cycles(machine)
+    apart = separate_sequential(machine, shape, has_dx).cycles(machine)
     assert least <= best <= min(apart, *cycles)
     assert apart <= backward_pass(machine, shape, has_dx)[SEPARATE].cycles(machine)
 
@@ -50,7 +50,7 @@ def test_nothing_is_below_the_bound(machine, shape, has_dx):
 def test_the_bound_is_reached_where_all_fits():
     machine = replace(SMALL, scratchpad_bytes=1 << 30)
     for shape in LAYERS:
-        found = best_in_turn(machine, shape, True)
+        found = best_sequential(machine, shape, True)
         assert found.cycles(machine) == bound(machine, shape, True)
 
 
@@ -58,7 +58,7 @@ def test_parts_help_products_apart():
     """W of this layer is 4.7 MB, the scratchpad 1 MB: a fourth loop, over K, is worth having."""
     shape = LAYERS[1]
     whole = backward_pass(SMALL, shape, True)[SEPARATE]
-    apart = separate_in_turn(SMALL, shape, True)
+    apart = separate_sequential(SMALL, shape, True)
     assert apart.cycles(SMALL) < whole.cycles(SMALL)
     assert len(apart.work) > 2
 
@@ -73,11 +73,11 @@ def test_forward():
 @pytest.mark.parametrize("shape", LAYERS)
 def test_several(shape):
     """Half of M each; the best axis and order is no slower than M with the products apart."""
-    (before, after) = by_batch(SMALL, shape, True, 2, SEPARATE)
+    (before, after) = split_batch(SMALL, shape, True, 2, SEPARATE)
     half = forward_pass(SMALL, before_half(shape), SEPARATE)
     assert before.work == half.work
-    assert best_at_once(SMALL, shape, True, 2).cycles(SMALL) <= after.cycles(SMALL)
-    one = best_at_once(SMALL, shape, True, 1).cycles(SMALL)
+    assert best_parallel(SMALL, shape, True, 2).cycles(SMALL) <= after.cycles(SMALL)
+    one = best_parallel(SMALL, shape, True, 1).cycles(SMALL)
     assert one == min(each.cycles(SMALL) for each in backward_pass(SMALL, shape, True).values())
 
 

@@ -40,7 +40,7 @@ def cut(order, sizes, tiles):
 def both(tensor, order, sizes, tiles):
     """Bytes held and moved: a tile of it, then what is kept of it."""
     found = placements(MACHINE, tensor, cut(order, sizes, tiles))
-    return [(int(each.held[0]), int(each.moved[0])) for each in found]
+    return [(int(each.stored[0]), int(each.moved[0])) for each in found]
 
 
 def test_dx_major_by_hand():

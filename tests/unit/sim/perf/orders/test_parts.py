@@ -7,11 +7,11 @@ import pytest
 from diastole_sim.perf.orders.loops import DW, DX, Y
 from diastole_sim.perf.orders.parts import (
     Part,
-    at_once,
     cuts,
-    in_turn,
+    parallel,
     part,
     parts,
+    sequential,
     shared_elements,
 )
 from diastole_sim.perf.orders.search import Schedule, Shape, Work
@@ -54,20 +54,20 @@ def test_what_all_parts_add_to():
 def test_in_turn_by_hand():
     """dW, 24 elements: the first part leaves sums of 4 bytes for results of 2, the second takes
     them. dW is the second of two products."""
-    found = in_turn(MACHINE, SHAPE, ("m", 2), fixed((7, 100), (9, 200)), (DX, DW))
+    found = sequential(MACHINE, SHAPE, ("m", 2), fixed((7, 100), (9, 200)), (DX, DW))
     assert found.work == (Work(7, 100), Work(9, 200 + 24 * 2), Work(7, 100), Work(9, 200 + 24 * 4))
-    found = in_turn(MACHINE, SHAPE, ("n", 2), fixed((7, 100), (9, 200)), (DX, DW))
+    found = sequential(MACHINE, SHAPE, ("n", 2), fixed((7, 100), (9, 200)), (DX, DW))
     assert found.work[0] == Work(7, 100 + 40 * 2)
     assert found.name == "N in 2"
-    found = in_turn(MACHINE, SHAPE, ("k", 2), fixed((7, 100)), (DX, DW))
+    found = sequential(MACHINE, SHAPE, ("k", 2), fixed((7, 100)), (DX, DW))
     assert found.work == (Work(7, 100),) * 2
 
 
 def test_at_once_by_hand():
     """Of 24 sums of dW each of two machines writes 12, reads 12, and writes 12 results, not 24."""
-    found = at_once(MACHINE, SHAPE, ("m", 2), fixed((9, 200)), (DX, DW))
+    found = parallel(MACHINE, SHAPE, ("m", 2), fixed((9, 200)), (DX, DW))
     assert found.work == (Work(9, 200 + 24 * 4 - 12 * 2),)
-    found = at_once(MACHINE, SHAPE, ("k", 2), fixed((9, 200)), (DX, DW))
+    found = parallel(MACHINE, SHAPE, ("k", 2), fixed((9, 200)), (DX, DW))
     assert found.work == (Work(9, 200),)
 
 

@@ -98,10 +98,10 @@ def test_what_vector_groups_add():
     those that are held; an exponent of the tensor in front of NVFP4's images."""
     in_groups = modelled(rows=2, cols=2, data_width=64, vectors=(16, None, None))
     assert [in_groups.entries(cls) for cls in range(3)] == [8, 1, 1]
-    assert (in_groups.stream_entries, in_groups.held_entries) == (8, 1)
+    assert (in_groups.stream_entries, in_groups.stationary_entries) == (8, 1)
     all_in_groups = modelled(rows=2, cols=2, data_width=64, vectors=(16, 16, 16))
-    assert (all_in_groups.stream_entries, all_in_groups.held_entries) == (8, 8)
-    assert (NANO.stream_entries, NANO.held_entries, NANO.has_headers) == (1, 1, False)
+    assert (all_in_groups.stream_entries, all_in_groups.stationary_entries) == (8, 8)
+    assert (NANO.stream_entries, NANO.stationary_entries, NANO.has_headers) == (1, 1, False)
     numerics = make_numerics(block=8, formats="nvfp4")
     assert ArraySizes.of(numerics, rows=2, cols=2, data_width=64).has_headers
 
@@ -133,9 +133,9 @@ def test_rings_hold_all_planes_of_a_chunk(widths, chunks):
     for place in range(3):
         formats = tuple("fast" if cls == place else "bfp2" for cls in range(3))
         machine = fast(formats, widths, in_place=False)
-        assert (machine.stream_blocks, machine.held_blocks) == (chunks * 64, chunks * 32)
+        assert (machine.stream_blocks, machine.stationary_blocks) == (chunks * 64, chunks * 32)
     turning = fast(("fast", "bfp2", "bfp2"), widths)  # which holds dY of 64 x 64 blocks
-    assert (turning.stream_blocks, turning.held_blocks) == (chunks * 64, 32 * 64)
+    assert (turning.stream_blocks, turning.stationary_blocks) == (chunks * 64, 32 * 64)
 
 
 @pytest.mark.parametrize(

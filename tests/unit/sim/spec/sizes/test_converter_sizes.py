@@ -70,13 +70,13 @@ def check(numerics, data_width):
         assert (sizes.tile_rows(cls), sizes.tile_cols(cls)) == shapes[cls]
         assert sizes.element_bits[cls] == chosen.format.element_bits
         pieces.append(shapes[cls][1])
-        if shapes[cls][0] == block and not sizes.finds[cls]:
+        if shapes[cls][0] == block and not sizes.tries_scales[cls]:
             pieces[cls] = min(pieces[cls], max(16, 4 * floats, block))
-    assert sizes.of_classes(sizes.piece_cols) == tuple(pieces)
+    assert sizes.by_class(sizes.piece_cols) == tuple(pieces)
     pairs = list(zip(pieces, shapes, strict=True))
     assert sizes.piece_words == tuple(cols // sizes.lanes for cols in pieces)
     assert sizes.in_pieces == tuple(cols < wide for cols, (_, wide) in pairs)
-    assert sizes.most_pieces == max(wide // cols for cols, (_, wide) in pairs)
+    assert sizes.max_pieces == max(wide // cols for cols, (_, wide) in pairs)
     squares = [pieces[cls] // sizes.side(cls) for cls in range(3) if not two_copies[cls]]
     assert sizes.piece_squares == max([0, *squares])
     height, width = (max(sides) for sides in zip(*shapes, strict=True))
@@ -90,9 +90,9 @@ def check(numerics, data_width):
         assert sizes.strip_groups * block == max(strips)
     drawn = [chosen.rounding != "nearest" for chosen in classes]
     assert sizes.drawn_copies == 1 + ((True, True) in zip(two_copies, drawn, strict=True))
-    assert sizes.halves == (1 if height * width > 4096 else 2)
-    assert 2**sizes.half_bits == sizes.halves
-    assert sizes.of_classes(sizes.tile_rows) == tuple(shape[0] for shape in shapes)
+    assert sizes.buffered_tiles == (1 if height * width > 4096 else 2)
+    assert 2**sizes.tile_number_bits == sizes.buffered_tiles
+    assert sizes.by_class(sizes.tile_rows) == tuple(shape[0] for shape in shapes)
 
 
 @pytest.mark.parametrize("data_width", DATA_WIDTHS)
@@ -157,7 +157,7 @@ def test_where_draws_are_needed_first():
     for name, wanted in {"folding tensors": (0, 0, 1), "scales of their own": (0, 0, 0)}.items():
         numerics, data_width = machine(name)
         sizes = ConverterSizes(numerics=numerics, data_width=data_width)
-        assert sizes.draws_at_intake == wanted
+        assert sizes.folds_by_draws == wanted
         assert wanted == tuple(draws_early(numerics, cls) for cls in range(3))
 
 
@@ -174,13 +174,13 @@ def test_where_draws_are_needed_first():
 def test_what_can_be_fed(name, widest):
     numerics, data_width = machine(name)
     sizes = ConverterSizes(numerics=numerics, data_width=data_width)
-    assert sizes.of_classes(sizes.fed_cols) == widest
+    assert sizes.by_class(sizes.chain_block_cols) == widest
     for cls, cols in enumerate(widest):
         for scale in (0, 131):
             read_once = scale != 0 or not sizes.scanned[cls]
-            assert sizes.can_feed(cls, cols=cols or 10**6, scale=scale) == read_once
+            assert sizes.accepts_chain(cls, cols=cols or 10**6, scale=scale) == read_once
             if cols is not None:
-                assert not sizes.can_feed(cls, cols=cols + 1, scale=scale)
+                assert not sizes.accepts_chain(cls, cols=cols + 1, scale=scale)
 
 
 def test_only_tiles_that_are_complete_with_a_row_of_blocks_begin_beside_others():
@@ -196,7 +196,7 @@ def test_only_tiles_that_are_complete_with_a_row_of_blocks_begin_beside_others()
                 tiles = [(row // height, col // width) for row, col in places]
                 again = len([n for n, tile in enumerate(tiles[1:]) if tile != tiles[n]])
                 once = again + 1 == len(set(tiles))
-                assert sizes.can_feed(cls, cols=cols, scale=1) == once, (name, cls, cols)
+                assert sizes.accepts_chain(cls, cols=cols, scale=1) == once, (name, cls, cols)
 
 
 @pytest.mark.parametrize("name", MACHINES)

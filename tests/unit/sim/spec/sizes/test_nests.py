@@ -21,23 +21,26 @@ def test_every_array(data_width, rng):
 
 def check(plan):
     assert plan.stream_blocks * plan.block == plan.stream_words
-    assert plan.held_blocks * plan.block == plan.held_words
+    assert plan.stationary_blocks * plan.block == plan.stationary_words
     for mode in PRODUCTS:
         use, limits = plan.use(mode), plan.nests.of(mode.name.lower())
         sides = (plan.rows, plan.cols) if use.north else (plan.cols, plan.rows)
         assert (limits.chunk_side, limits.lane_side) == sides
-        assert (limits.stream_blocks, limits.held_blocks) == (plan.stream_blocks, plan.held_blocks)
+        assert (limits.stream_blocks, limits.held_blocks) == (
+            plan.stream_blocks,
+            plan.stationary_blocks,
+        )
         assert limits.pass_blocks == plan.rows, "R B words of a bank in a pass"
         stream, held = limits.slabs(Nest())  # the longest
         assert 2 * stream <= plan.stream_blocks
-        assert 2 * held <= plan.held_blocks
+        assert 2 * held <= plan.stationary_blocks
         assert all(chunk % limits.chunk_side == 0 for chunk in limits.chunk), "whole slices"
         steps = {
             use.t: limits.t_blocks,
             use.lanes: [groups * limits.lane_side for groups in limits.groups],
             use.contraction: limits.chunk,
         }
-        for cls in (use.stream, use.held):
+        for cls in (use.stream, use.stationary):
             along = columns(plan, use, cls)
             whole = (step % plan.group_layouts[cls].granule == 0 for step in steps[along])
             assert all(whole), f"a tile along {along} begins inside a beat of {cls}"
