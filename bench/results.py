@@ -9,8 +9,10 @@ DOCUMENT = ROOT / "docs" / "results.md"
 INTRODUCTION = """\
 # Results
 
-Every figure of the bench with the command that measures it; `make bench` writes this page, from the
-last run in which each was measured. A figure of which nothing is asked has no bound.
+This page lists every figure of the bench with the command that measures the figure. `make bench` writes
+the page, from the last run in which each figure was measured. A row without an *asked* value has no goal.
+Rows that say "not measured yet" were not measured on this version; [figures.md](figures.md) has the last
+figures that matter.
 """
 
 
