@@ -9,10 +9,10 @@ DOCUMENT = ROOT / "docs" / "results.md"
 INTRODUCTION = """\
 # Results
 
-This page lists every figure of the bench with the command that measures the figure. `make bench` writes
-the page, from the last run in which each figure was measured. A row without an *asked* value has no goal.
-Rows that say "not measured yet" were not measured on this version; [figures.md](figures.md) has the last
-figures that matter.
+This page lists every figure of the bench with the command that measures the figure. `make bench`
+writes the page, from the last run in which each figure was measured. A row without an *asked* value
+has no goal. Rows that say "not measured yet" were not measured on this version;
+[figures.md](figures.md) has the last figures that matter.
 """
 
 

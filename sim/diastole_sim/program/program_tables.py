@@ -121,7 +121,7 @@ class ProgramTables:
         return np.frombuffer(b"".join(self._constants), np.float32)
 
     def descriptors(self) -> list[Descriptor]:
-        """Return the descriptors from slot 0 on."""
+        """Return the descriptors from slot 0 on, with empty descriptors for unused slots."""
         last = max(self._descriptors, default=-1)
         return [self._descriptors.get(slot, Descriptor()) for slot in range(last + 1)]
 

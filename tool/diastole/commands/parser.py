@@ -1,6 +1,7 @@
 """Parse the arguments of every command, and report mistakes in one line, with a likely name."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -15,6 +16,8 @@ class Parser(argparse.ArgumentParser):
     mistakes."""
 
     def error(self, message: str) -> NoReturn:
+        if group := re.fullmatch("one of the arguments (.*) is required", message):
+            message = f"{' or '.join(group[1].split())} must be given"
         raise BadInput(f"{message} (see {self.prog} --help)")
 
     def _print_message(self, message: str, file: Any = None) -> None:

@@ -93,7 +93,10 @@ def execute(arguments: argparse.Namespace) -> int:
     check_output("--out", arguments.target, (".npz",))
     op, nest = arguments.op, read_nest(arguments, config)
     source = tensors.read_tensors(arguments.source, op, config.numerics, codes=arguments.codes)
-    whole = tensors.check_sizes(op, source.tensors, config.numerics)
+    try:
+        whole = tensors.check_sizes(op, source.tensors, config.numerics)
+    except BadInput as error:
+        raise BadInput(*(f"{arguments.source}: {text}" for text in error.problems)) from error
     part = read_part(arguments)
     sizes = part_sizes(part, op, whole, config)
     check_nest(nest, op, sizes, config)

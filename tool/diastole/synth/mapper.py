@@ -33,9 +33,9 @@ _COMMENT = re.compile(r"^[ \t]*(?://.*)?\n|[ \t]*//.*$", re.MULTILINE)
 @dataclass(frozen=True, kw_only=True)
 class Design:
     """Verilog to map: the top module, ``machine`` with everything but the memories, and
-    ``memories``. Memories are of two kinds, ``clocked`` and ``within_cycle``. ``ports``: ports of
-    the top, with ``name``, ``direction`` and ``width``. ``macs``: multipliers of a machine, 0 if
-    nothing is counted per MAC."""
+    ``memories``. ``clocked`` memories read at a clock edge, and memories ``within_cycle`` read in
+    the cycle of the address. ``ports``: ports of the top, with ``name``, ``direction`` and
+    ``width``. ``macs``: multipliers of a machine, 0 if nothing is counted per MAC."""
 
     top: str
     machine: str
