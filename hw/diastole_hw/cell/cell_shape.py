@@ -17,11 +17,31 @@ EAST, NORTH = "east", "north"
 DIRECTIONS = ((EAST, NORTH), (EAST,), (NORTH,))
 """Directions that a cell can be made for: east and north, chosen by the slot, or a single
 direction."""
-PIPELINES = ("none", "products", "full")
-"""Registers on the path of a product into its partial sum, in addition to the registers of block
-sums and of partial sums. ``none``: no register. ``products``: a register behind every multiplier.
-``full``: registers before the multipliers, in the adder tree (:attr:`CellShape.tree_cut`), before
-the multiplication by scales, and behind the shift."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline:
+    """Registers on the path of a product into its partial sum, in addition to the registers of
+    block sums and of partial sums.
+
+    ``inputs``: before the multipliers. ``products``: behind the multipliers, or with ``tree`` in
+    the adder tree (:attr:`CellShape.tree_cut`). ``scales``: before the multiplication by scales.
+    ``shift``: behind the shift.
+    """
+
+    inputs: bool = False
+    products: bool = False
+    tree: bool = False
+    scales: bool = False
+    shift: bool = False
+
+
+PIPELINES = {
+    "none": Pipeline(),
+    "products": Pipeline(products=True),
+    "full": Pipeline(inputs=True, products=True, tree=True, scales=True, shift=True),
+}
+"""Pipelines of a cell by name."""
 MULTIPLIERS = ("fabric", "dsp", "dsp25")
 """Resources that multiply significands: logic (``fabric``), or DSP blocks of an FPGA, of 18 x 18
 bits or more (``dsp``) or of 25 x 18 bits (``dsp25``)."""
@@ -154,7 +174,7 @@ class CellShape:
         require_int("fraction", self.fraction, 0, 32)
         require_int("sum_bits + fraction", self.sum_bits + self.fraction, 3, MAX_ACCUMULATOR_BITS)
         require_choice("directions", self.directions, DIRECTIONS)
-        require_choice("pipeline", self.pipeline, PIPELINES)
+        require_choice("pipeline", self.pipeline, tuple(PIPELINES))
         require_choice("multiplier", self.multiplier, MULTIPLIERS)
         if self.window is None and (self.vector_element.depth or self.stationary.depth):
             raise ValueError("window must be a number of bits where elements have a depth")
@@ -241,6 +261,11 @@ class CellShape:
         return self.product_bits
 
     @property
+    def registers(self) -> Pipeline:
+        """Registers of the pipeline."""
+        return PIPELINES[self.pipeline]
+
+    @property
     def tree_cut(self) -> int | None:
         """Levels of adders in front of the registers in the adder tree, or None without such
         registers.
@@ -248,34 +273,34 @@ class CellShape:
         In the full pipeline a multiplier of block floating point has time for an adder in front of
         the registers, which halves the number of registers.
         """
-        if self.pipeline == "none":
+        if not self.registers.products:
             return None
-        return int(self.pipeline == "full" and self.window is None and self.block > 1)
+        return int(self.registers.tree and self.window is None and self.block > 1)
 
     @property
     def direction_copies(self) -> int:
         """Number of registers for a slot's direction. The full pipeline with two directions has two
         per lane, because the direction drives a multiplexer for every bit of a stationary block."""
-        return 2 * self.block if self.pipeline == "full" and self.has_both_directions else 1
+        return 2 * self.block if self.registers.inputs and self.has_both_directions else 1
 
     @property
     def halves(self) -> bool:
         """True if aligned block sums are registered before the addition. The addition then has two
         halves, the upper half a cycle after the lower half."""
-        return self.pipeline == "full"
+        return self.registers.shift
 
     @property
     def scale_registers(self) -> bool:
         """True if block sums are registered before the multiplication by the significands of
         scales."""
-        return self.pipeline == "full" and self.significands
+        return self.registers.scales and self.significands
 
     @property
     def input_cycles(self) -> int:
         """Cycles from the arrival of a vector to the multiplication. The value is 1 if a cell works
         with its own registers, from which vectors, words and control hop on. No path of the
         multipliers then begins in a neighbouring cell."""
-        return int(self.pipeline == "full")
+        return int(self.registers.inputs)
 
     @property
     def multiply_add_cycles(self) -> int:

@@ -1,10 +1,11 @@
 """Run decoded commands on the converter and on the product engine, two at a time at most."""
 
+from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -27,7 +28,7 @@ from diastole_sim.spec.command_table import (
 )
 from diastole_sim.spec.limits import SCALE_SLOTS
 from diastole_sim.spec.numerics import CLASS_NAMES
-from diastole_sim.spec.registers import FLAG_BITS, WAIT_CAUSES
+from diastole_sim.spec.registers import FLAG_BITS, VECTOR_WAIT_CAUSES, WAIT_CAUSES
 from diastole_sim.spec.sizes.uses import DY
 from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
@@ -44,6 +45,13 @@ EVENTS = {
     "converted": 1,  # for 1 cycle, with the following: a tensor has been converted
     "amax": unsigned(31),  # largest finite magnitude of the tensor, binary32 without sign
 }
+
+
+def require_waits(waits: Mapping[str, Value], *, has_vector: bool) -> None:
+    """AssertionError unless ``waits`` has a condition for each wait cause of the machine."""
+    absent = () if has_vector else VECTOR_WAIT_CAUSES
+    causes = [cause for cause in WAIT_CAUSES[:-1] if cause not in absent]
+    assert sorted(waits) == sorted(causes), f"conditions are needed for {causes}, not {[*waits]}"
 
 
 def events_layout(*, planes: bool, elements: int) -> data.StructLayout:
@@ -254,13 +262,18 @@ class Dispatch(wiring.Component):
             self.flags.overflow.eq(multiplying & self.product.overflow),
             self.flags.inexact.eq(multiplying & self.product.inexact),
         ]
-        self._wait(m, converting, multiplying)
+        waits = self._product_waits(converting, multiplying)
+        m.d.comb += events.busy_slot.eq(self.product.slot)
+        m.d.comb += [events.waits[cause].eq(holds) for cause, holds in waits.items()]
         if has_vector:
             running = converting | multiplying
             m.d.comb += events.running.eq(running | (here & others).any() | (due & of_vector))
             runs = engines[-2].under_way | engines[-1].under_way
-            self._wait_for_chains(m, command, starts & of_vector, runs)
+            of_chains = self._chain_waits(m, command, starts & of_vector, runs)
+            m.d.comb += [events.waits[cause].eq(holds) for cause, holds in of_chains.items()]
+            waits |= of_chains
             self._report_events(m)
+        require_waits(waits, has_vector=has_vector)
         self._report(m)
         return m
 
@@ -335,28 +348,26 @@ class Dispatch(wiring.Component):
             cols = Mux(ours, command[result.columns], cols)
         yield from (chain.rows.eq(rows), chain.cols.eq(cols))
 
-    def _wait(self, m, converting, multiplying):
-        """Report why the array waits in a cycle in which no vector enters."""
-        events, stalls = self.events, self.product.stalls
-        m.d.comb += [
-            events.busy_slot.eq(self.product.slot),
-            events.waits.store.eq(multiplying & (stalls.store | stalls.accumulator)),
-            events.waits.load.eq(multiplying & stalls.load),
-            events.waits.convert.eq(converting),
-        ]
+    def _product_waits(self, converting, multiplying):
+        """Return by cause why the array waits in a cycle in which no vector enters."""
+        stalls = self.product.stalls
+        return {
+            "store": multiplying & (stalls.store | stalls.accumulator),
+            "load": multiplying & stalls.load,
+            "convert": converting,
+        }
 
-    def _wait_for_chains(self, m, command, starts, runs):
-        """Report the wait causes of the vector unit."""
-        waits = self.events.waits
+    def _chain_waits(self, m, command, starts, runs):
+        """Return the wait causes of the vector unit."""
         updating = Signal(2)  # by number: the command is an update
         updates = updating.bit_select(self.vector_number, 1)
         with m.If(starts):
             m.d.sync += updating.bit_select(self.number, 1).eq(command.update)
-        m.d.comb += [
-            waits.vector.eq(self.chain_stalled),
-            waits.update.eq(runs.any() & updates),
-            waits.chain.eq(runs.any() & ~updates),
-        ]
+        return {
+            "vector": self.chain_stalled,
+            "update": runs.any() & updates,
+            "chain": runs.any() & ~updates,
+        }
 
     def _report_events(self, m):
         """Track in ``overflowed`` whether a value of this step was too large."""

@@ -35,7 +35,7 @@ class Plan(ArraySizes):
     output_register: bool = False
 
     def __post_init__(self):
-        require_choice("pipeline", self.pipeline, PIPELINES)
+        require_choice("pipeline", self.pipeline, tuple(PIPELINES))
         require_choice("multiplier", self.multiplier, MULTIPLIERS)
         object.__setattr__(self, "has_vector", self.vector is not None)
         super().__post_init__()

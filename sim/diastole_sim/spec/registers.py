@@ -5,7 +5,9 @@ documentation are made from the table. A register of more than 32 bits takes two
 first. The value may change between the reads of both halves while the machine is busy.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.micro import FLOOR
@@ -88,19 +90,24 @@ FLAG_BITS = tuple(
 """Bits of the register ``flags``, from the lowest on."""
 
 _WAITS = {
-    "vector": "a bank for the drain, and the vector unit or the converter did not take its results",
-    "store": "a bank for the drain, and memory did not take its results",
-    "load": "operands",
-    "update": "a chain that is an update",
-    "chain": "another chain",
-    "convert": "a conversion",
-    "command": "a command",
+    "vector": (
+        0xC8,
+        "a bank for the drain, and the vector unit or the converter did not take its results",
+    ),
+    "store": (0xD0, "a bank for the drain, and memory did not take its results"),
+    "load": (0xD8, "operands"),
+    "update": (0xE0, "a chain that is an update"),
+    "chain": (0xE8, "another chain"),
+    "convert": (0xF0, "a conversion"),
+    "command": (0xF8, "a command"),
 }
-_FIRST_WAIT = 0xC8
+"""Offset of the counter and meaning of each cause. The order is the priority, so ``command``, which
+always holds, is last. A new cause takes a new offset; published offsets do not move."""
 WAIT_CAUSES = tuple(_WAITS)
 """Causes of a cycle of a run in which no slot of the array is valid. The first cause that holds
-counts. Three of the causes never hold in a machine without a vector unit. A register of
-:data:`WAIT_REGISTERS` counts the cycles of a cause."""
+counts. A register of :data:`WAIT_REGISTERS` counts the cycles of a cause."""
+VECTOR_WAIT_CAUSES = ("vector", "update", "chain")
+"""Causes that never hold in a machine without a vector unit."""
 WAIT_REGISTERS = {cause: f"wait_{cause}" for cause in WAIT_CAUSES}
 """Names of the registers by cause."""
 
@@ -192,12 +199,12 @@ REGISTERS = (
     *(
         _register(
             WAIT_REGISTERS[cause],
-            _FIRST_WAIT + 8 * number,
+            offset,
             64,
             STATUS,
             f"cycles of waiting for {meaning}",
         )
-        for number, (cause, meaning) in enumerate(_WAITS.items())
+        for cause, (offset, meaning) in _WAITS.items()
     ),
     _register("busy_slots", 0x100, 64, STATUS, "cycles in which a slot of the array was valid"),
 )
@@ -231,6 +238,15 @@ def registers_of(*, planes: bool, vector: bool = False) -> tuple[Register, ...]:
     )
 
 
+def require_apart(registers: Iterable[Register]) -> None:
+    """ValueError if two registers share a word."""
+    ordered = sorted(registers, key=lambda register: register.offset)
+    for before, each in pairwise(ordered):
+        if each.offset < before.offset + 4 * before.words:
+            raise ValueError(f"{each.name} at {each.offset:#x} must not overlap {before.name}")
+
+
+require_apart(REGISTERS)
 BY_NAME = {register.name: register for register in REGISTERS}
 END = max(register.offset + 4 * register.words for register in REGISTERS)
 """Offset of the first byte behind the last register."""

@@ -8,7 +8,7 @@ pass before streams, in any order that has a block's first word first.
 import pytest
 
 from diastole_hw.array.array import Array
-from diastole_hw.cell.cell_shape import CellShape
+from diastole_hw.cell.cell_shape import PIPELINES, CellShape
 from oracle.array import Passes
 from oracle.cell import sums_const
 from support.bench import design, run
@@ -76,7 +76,7 @@ def test_sums_of_mixed_slots(rows, cols, block, fraction, kind, rng):
 
 @pytest.mark.parametrize("kind", ["bfp", "bfp, edge", "E5M2, lanes", "NVFP4, lanes"])
 @pytest.mark.parametrize("rows, cols", [(2, 2), sweep(4, 1)])
-@pytest.mark.parametrize("pipeline", ["products", "full"])
+@pytest.mark.parametrize("pipeline", [name for name in PIPELINES if name != "none"])
 @pytest.mark.sampled(4)
 def test_pipelines(rows, cols, kind, pipeline, rng):
     shape = shape_of(kind, rows=rows, block=4, fraction=9, pipeline=pipeline)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from diastole_hw.cell.cell import Cell
+from diastole_hw.cell.cell_shape import PIPELINES
 from oracle.cell import Loading, Operands, Slots, added, sums_const
 from support.bench import design, run
 from support.cells import KINDS, control_const, joined, shape_of
@@ -52,7 +53,7 @@ def test_every_cycle_against_the_model(block, fraction, kind, rng):
 
 @pytest.mark.parametrize("kind", ["bfp", "bfp, edge", "E5M2, lanes", "NVFP4, lanes"])
 @pytest.mark.parametrize("block, fraction", SIZES, ids=str)
-@pytest.mark.parametrize("pipeline", ["products", "full"])
+@pytest.mark.parametrize("pipeline", [name for name in PIPELINES if name != "none"])
 @pytest.mark.sampled(6)
 def test_pipelines(block, fraction, kind, pipeline, rng):
     options = {"pipeline": pipeline}

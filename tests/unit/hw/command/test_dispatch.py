@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise, product
 
 import pytest
+from amaranth.hdl import Const
 
-from diastole_hw.command.dispatch import Dispatch
+from diastole_hw.command.dispatch import Dispatch, require_waits
 from diastole_hw.engine.product_control import STALLS
 from diastole_hw.plan.modes import Mode
 from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.registers import VECTOR_WAIT_CAUSES, WAIT_CAUSES
 from support.bench import design, pulse, run, simulation
 from support.plans import make_numerics, make_plan
 
@@ -273,10 +275,13 @@ class Played:
         assert events.multiplying == multiplies
         assert (events.read, events.written, events.saturated, events.underflowed) == (0, 0, 0, 0)
         stalls = {cause: multiplies and said["stalls"][cause] for cause, _ in STALLS}
-        assert (events.busy_slot, events.waits.load) == (said["slot"], stalls["load"])
-        assert events.waits.store == (stalls["store"] or stalls["accumulator"])
-        assert events.waits.convert == events.converting
-        assert (events.waits.vector, events.waits.update, events.waits.chain) == (0, 0, 0)
+        assert events.busy_slot == said["slot"]
+        holds = dict.fromkeys(VECTOR_WAIT_CAUSES, False) | {
+            "store": stalls["store"] or stalls["accumulator"],
+            "load": stalls["load"],
+            "convert": events.converting,
+        }
+        assert {cause: bool(events.waits[cause]) for cause in WAIT_CAUSES[:-1]} == holds
         assert converting is None or number == converting.number
         assert events.converted == said["converted"]
         raised = {name for name in ("overflow", "inexact") if multiplies and said["seen"][name]}
@@ -442,3 +447,14 @@ async def test_planes_are_told(rng):
         if events.converted:
             assert {name: events[name] for name in improvement} == counted
         await ctx.tick().repeat(5)
+
+
+def test_a_wait_cause_without_a_condition_is_refused():
+    conditions = dict.fromkeys(WAIT_CAUSES[:-1], Const(0, 1))
+    require_waits(conditions, has_vector=True)
+    with pytest.raises(
+        AssertionError, match=r"^conditions are needed for .*'load'.*, not .'store'"
+    ):
+        require_waits({"store": Const(0, 1), "convert": Const(0, 1)}, has_vector=False)
+    with pytest.raises(AssertionError, match=r"^conditions are needed for"):
+        require_waits(conditions, has_vector=False)

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -24,10 +25,12 @@ from diastole_sim.spec.registers import (
     PLANES,
     REGISTERS,
     VECTOR,
+    VECTOR_WAIT_CAUSES,
     VERSION,
     WAIT_CAUSES,
     WAIT_REGISTERS,
     registers_of,
+    require_apart,
 )
 from oracle import vector_words as words
 
@@ -104,7 +107,15 @@ def test_kinds_of_the_vector_units_registers():
     assert BY_NAME["loss_scale"].bit("on") == 31
 
 
+def test_registers_that_overlap_are_refused():
+    first, second = replace(BY_NAME["step"], bits=64), BY_NAME["step_end"]
+    with pytest.raises(ValueError, match=r"^step_end at 0xb4 must not overlap step$"):
+        require_apart([second, first])
+    require_apart([second, BY_NAME["step"]])
+
+
 def test_what_the_array_waits_for():
+    assert VECTOR_WAIT_CAUSES == ("vector", "update", "chain")
     assert WAIT_CAUSES == ("vector", "store", "load", "update", "chain", "convert", "command")
     counted = [*WAIT_REGISTERS.values(), "busy_slots"]
     assert {(BY_NAME[name].kind, BY_NAME[name].bits) for name in counted} == {("status", 64)}

@@ -1,6 +1,7 @@
 """The configuration object: presets, derived values, the hash."""
 
 import tomllib
+from typing import get_args
 
 import pytest
 from pydantic import ValidationError
@@ -17,6 +18,7 @@ from diastole.config.keys import (
 )
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import BadInput
+from diastole_hw.cell.cell_shape import MULTIPLIERS, PIPELINES
 from diastole_hw.emit.keywords import KEYWORDS
 from diastole_sim.spec.numerics import Numerics
 from support.sources import ROOT
@@ -300,3 +302,8 @@ def test_the_fraction_of_fast_is_that_of_the_document(widths):
     formats = dict.fromkeys(("x", "w", "dy"), "fast")
     config = from_document({"format": formats, "fast": {"widths": widths}})
     assert config.numerics.fraction == 14 + 2 * max(widths)
+
+
+@pytest.mark.parametrize("key, names", [("pipeline", PIPELINES), ("multiplier", MULTIPLIERS)])
+def test_keys_of_the_cell_name_what_the_hardware_has(key, names):
+    assert get_args(CellConfig.model_fields[key].annotation) == tuple(names)
