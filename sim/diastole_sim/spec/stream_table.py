@@ -69,7 +69,9 @@ ROWS = (Kind.F32, Kind.BF16, Kind.U8, Kind.MASK, *GATHERED)
 """Kinds with a pitch in bytes."""
 IN_MEMORY = (*ROWS, Kind.COLUMN, Kind.ROW, Kind.LABELS)
 """Kinds whose elements are at an address of memory."""
-ONCE_A_BLOCK = (Kind.F32, Kind.BF16, Kind.U8, Kind.MASK, Kind.IMAGE)
+ROW_BY_ROW = (Kind.F32, Kind.BF16, Kind.U8)
+"""Kinds of output that write every row of a block as beats of its own."""
+ONCE_A_BLOCK = (*ROW_BY_ROW, Kind.MASK, Kind.IMAGE)
 """Kinds of output with exactly one write in every block."""
 ELEMENT_BITS = {
     Kind.F32: 32,
