@@ -33,7 +33,7 @@ import numpy as np
 from diastole_sim.device.interface import Floats
 from diastole_sim.device.operand_shapes import require_contractions, sizes_of
 from diastole_sim.golden.convert import Quantised
-from diastole_sim.golden.float_sums import FloatSums
+from diastole_sim.golden.float_sums import DOUBLE_BITS, FloatSums
 from diastole_sim.golden.operand_rows import (
     Bounds,
     Doubles,
@@ -48,20 +48,15 @@ from diastole_sim.spec.accumulator import FloatAccumulator
 from diastole_sim.spec.formats import Format
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import (
-    FORWARD,
-    INPUT_GRADIENT,
-    WEIGHT_GRADIENT,
     MatrixProduct,
 )
 
-FLOAT64_BITS = 53
 SLAB_ELEMENTS = 1 << 15
 """Number of results held at once while block sums are made and shifted, so that they stay in a near
 cache."""
 MAX_SHIFT = 63
 ABOVE_ONE = 1 + 2.0**-50
 """Factor that moves ties beyond the half and moves nothing else; see :func:`_rounded_sums`."""
-FLOAT64_SIGNIFICAND = 53
 STICKY_BITS = 9
 """Bits that an accumulator of 62 bits has beyond the significand of a float64."""
 MIN_NORMAL = 2.0**-126
@@ -79,21 +74,6 @@ class ResultTensor:
     values: Floats
     exact: bool
     overflow: bool
-
-
-def forward(x: Quantised, w: Quantised, numerics: Numerics) -> ResultTensor:
-    """Return Y = X W, as :func:`matrix_product` does."""
-    return matrix_product(FORWARD, {"X": x, "W": w}, numerics)
-
-
-def input_gradient(w: Quantised, dy: Quantised, numerics: Numerics) -> ResultTensor:
-    """Return dX = dY W^T, as :func:`matrix_product` does."""
-    return matrix_product(INPUT_GRADIENT, {"W": w, "dY": dy}, numerics)
-
-
-def weight_gradient(x: Quantised, dy: Quantised, numerics: Numerics) -> ResultTensor:
-    """Return dW = X^T dY, as :func:`matrix_product` does."""
-    return matrix_product(WEIGHT_GRADIENT, {"X": x, "dY": dy}, numerics)
 
 
 def matrix_product(
@@ -230,7 +210,7 @@ def round_sums(sums: Doubles) -> tuple[Floats, bool]:
 def _as_doubles(accumulated: Integers, scale: Integers) -> Doubles:
     """Return ``accumulated`` * 2^``scale``, exactly up to 53 bits. Of a wider number the dropped
     bits are merged into the last kept bit, so that a rounding to fewer bits has the same result."""
-    wide = np.abs(accumulated) >> FLOAT64_SIGNIFICAND != 0
+    wide = np.abs(accumulated) >> DOUBLE_BITS != 0
     if wide.any():
         dropped = accumulated & ((1 << STICKY_BITS) - 1)
         merged = (accumulated - dropped) | (dropped != 0).astype(np.int64) << STICKY_BITS
@@ -252,7 +232,7 @@ def is_one_product(a: Bounds, b: Bounds, parameters: ProductParameters) -> bool:
     """Return whether no bit is lost and no sum exceeds the bits of a float64, even if the worst
     vectors of both sides meet. The sums are then one float64 product of the stored numbers."""
     return (
-        fits(a, b, FLOAT64_BITS)
+        fits(a, b, DOUBLE_BITS)
         and a.deficits + b.deficits <= parameters.fraction
         and a.extents + b.extents <= parameters.product_bits
     )
@@ -327,7 +307,7 @@ def _spare_bits(a: OperandRows, b: OperandRows) -> int:
     """Return how many bits the vectors of both sides may reach down together if all sums are exact
     in float64: the bits that remain above the bound of any sum, in units of the smallest product of
     two elements."""
-    return FLOAT64_BITS - bits_of_sums(a.format, b.format, a.elements.shape[-1])
+    return DOUBLE_BITS - bits_of_sums(a.format, b.format, a.elements.shape[-1])
 
 
 def bits_of_sums(a: Format, b: Format, contraction: int) -> int:
@@ -368,7 +348,7 @@ def _add_block_sums(
     count, rows, lanes = accumulated.shape
     block = elements.shape[2] // deficits.shape[2]
     height = max(1, SLAB_ELEMENTS // (count * lanes))
-    shifted_sums = _sums_in_doubles if parameters.sum_bits < FLOAT64_BITS else _sums_in_integers
+    shifted_sums = _sums_in_doubles if parameters.sum_bits < DOUBLE_BITS else _sums_in_integers
     for column in columns:
         place = slice(column * block, (column + 1) * block)
         stationary = np.ascontiguousarray(b[0][:, :, place].swapaxes(1, 2))

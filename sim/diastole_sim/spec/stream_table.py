@@ -305,7 +305,7 @@ def _faults(
         for name, value in lengths.items():
             if value % limits.beat_bytes:
                 yield f"{name} must be a multiple of a beat, {limits.beat_bytes} bytes, not {value}"
-    yield from _order_faults(stream, kind, walk, output, of_product)
+    yield from _order_faults(kind, walk, output, of_product)
     if kind in GATHERED:
         yield from _list_faults(stream, walk, limits, index_list)
     if kind == Kind.IMAGE:
@@ -364,9 +364,7 @@ def _panel_faults(
         )
 
 
-def _order_faults(
-    stream: Descriptor, kind: Kind, walk: Walk, output: bool, of_product: bool
-) -> Iterator[str]:
+def _order_faults(kind: Kind, walk: Walk, output: bool, of_product: bool) -> Iterator[str]:
     """Yield the broken rules about the order of blocks."""
     if not output:
         return
