@@ -51,6 +51,8 @@ from diastole_sim.spec.operations import (
     MatrixProduct,
 )
 
+FLOAT64_BITS = DOUBLE_BITS
+"""Bits below which sums are computed in float64."""
 SLAB_ELEMENTS = 1 << 15
 """Number of results held at once while block sums are made and shifted, so that they stay in a near
 cache."""
@@ -232,7 +234,7 @@ def is_one_product(a: Bounds, b: Bounds, parameters: ProductParameters) -> bool:
     """Return whether no bit is lost and no sum exceeds the bits of a float64, even if the worst
     vectors of both sides meet. The sums are then one float64 product of the stored numbers."""
     return (
-        fits(a, b, DOUBLE_BITS)
+        fits(a, b, FLOAT64_BITS)
         and a.deficits + b.deficits <= parameters.fraction
         and a.extents + b.extents <= parameters.product_bits
     )
@@ -307,7 +309,7 @@ def _spare_bits(a: OperandRows, b: OperandRows) -> int:
     """Return how many bits the vectors of both sides may reach down together if all sums are exact
     in float64: the bits that remain above the bound of any sum, in units of the smallest product of
     two elements."""
-    return DOUBLE_BITS - bits_of_sums(a.format, b.format, a.elements.shape[-1])
+    return FLOAT64_BITS - bits_of_sums(a.format, b.format, a.elements.shape[-1])
 
 
 def bits_of_sums(a: Format, b: Format, contraction: int) -> int:
@@ -348,7 +350,7 @@ def _add_block_sums(
     count, rows, lanes = accumulated.shape
     block = elements.shape[2] // deficits.shape[2]
     height = max(1, SLAB_ELEMENTS // (count * lanes))
-    shifted_sums = _sums_in_doubles if parameters.sum_bits < DOUBLE_BITS else _sums_in_integers
+    shifted_sums = _sums_in_doubles if parameters.sum_bits < FLOAT64_BITS else _sums_in_integers
     for column in columns:
         place = slice(column * block, (column + 1) * block)
         stationary = np.ascontiguousarray(b[0][:, :, place].swapaxes(1, 2))
