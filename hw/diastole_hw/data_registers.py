@@ -25,6 +25,13 @@ def data_output(m: Module, port, name: str):
     return register
 
 
+def one_later(m: Module, value: Value, name: str):
+    """Return ``value`` delayed by 1 cycle, in a register without a reset."""
+    register = data_register(value.shape(), name=name)
+    m.d.sync += register.eq(value)
+    return register
+
+
 def delayed_record(m: Module, record: data.View, name: str, *, control: tuple[str, ...]):
     """Return ``record`` delayed by 1 cycle. Its members ``control`` have a reset, the remaining
     members none."""

@@ -64,7 +64,7 @@ class FifoSpec(wiring.Component):
             m.d.comb += Assert(right[0] & right[1], "state of the queue")
             return
         words = Array(getattr(self, f"word{n}") for n in range(depth))
-        in_memory = depth > fifo.REGISTERS
+        in_memory = depth > fifo.SHORT_QUEUE
         read = in_memory or self.dut.output_register  # what is offered, already
         offered = self.o.valid if read else 0
         good = (self.read < depth) & (self.write < depth)
@@ -94,7 +94,7 @@ def probes(kind: str, depth: int) -> dict[str, str]:
 def kind(request, monkeypatch):
     """Short queues of a bit are made of registers; here also of memories."""
     if request.param == "memory":
-        monkeypatch.setattr(fifo, "REGISTERS", 0)
+        monkeypatch.setattr(fifo, "SHORT_QUEUE", 0)
     if request.param in ("distributed", "output_register"):
         monkeypatch.setattr(fifo, "LEAST_WORDS", 2)
         monkeypatch.setattr(fifo, "LEAST_BITS", 0)

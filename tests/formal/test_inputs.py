@@ -10,9 +10,10 @@ from amaranth.lib.wiring import In
 from diastole_hw.vector.stream_layouts import VectorShape, stream_layout, visited_layout
 from diastole_hw.vector.streams import inputs
 from diastole_hw.vector.streams.input_fill import InputFill
-from diastole_hw.vector.streams.inputs import DEPTH, InputStreams
+from diastole_hw.vector.streams.inputs import InputStreams
 from diastole_hw.vector.streams.packing import expected_layout, inputs_in_memory
 from diastole_sim.spec.micro import INPUTS
+from diastole_sim.spec.sizes.queues import INPUT_BLOCKS
 from diastole_sim.spec.stream_table import Kind
 from formal.prove import prove, prove_bounded, refute, refute_bounded
 from support.edits import edited
@@ -23,7 +24,7 @@ KINDS = (Kind.F32, Kind.PRODUCT, Kind.PANEL)
 """Those whose every beat is asked for, in whatever order blocks come."""
 COUNTS = ("begun", "filled", "released", "multiplied")
 PROBES = {name: f"dut.{name}" for name in COUNTS}
-PROBES |= {f"block_{n}": f"dut.block{n}" for n in range(DEPTH)}
+PROBES |= {f"block_{n}": f"dut.block{n}" for n in range(INPUT_BLOCKS)}
 PROBES |= {
     "passed": "dut.fill.passed",
     "after": "dut.fill.after",
@@ -44,7 +45,7 @@ QUICK = [
 SLOW = [
     (
         InputStreams,
-        "requests.space.eq((in_use != DEPTH) & (unread != DEPTH))",
+        "requests.space.eq((in_use != INPUT_BLOCKS) & (unread != INPUT_BLOCKS))",
         "requests.space.eq(1)",
     ),
     (InputStreams, "released + self.release_block", "released + self.release_block + 1"),
@@ -139,16 +140,16 @@ class RoomSpec(_InputsSpec):
     cycles than B."""
 
     def __init__(self, dut: InputStreams):
-        bits = DEPTH.bit_length()
+        bits = INPUT_BLOCKS.bit_length()
         probes = dict.fromkeys(COUNTS, bits)
-        probes |= {f"block_{n}": expected_layout(dut.shape) for n in range(DEPTH)}
+        probes |= {f"block_{n}": expected_layout(dut.shape) for n in range(INPUT_BLOCKS)}
         probes |= {"passed": INPUTS, "after": 1, "asks": 1, "to_ask": INPUTS}
         super().__init__(dut, **probes)
 
     def elaborate(self, platform):
         m = Module()
         self._surround(m)
-        dut, bits = self.dut, DEPTH.bit_length()
+        dut, bits = self.dut, INPUT_BLOCKS.bit_length()
         begun, filled, multiplied = (
             (getattr(self, name) - self.released)[:bits]
             for name in ("begun", "filled", "multiplied")
@@ -167,12 +168,12 @@ class RoomSpec(_InputsSpec):
             for number, level in enumerate(dut.level)
         ]
         m.d.comb += [
-            Assert(begun <= DEPTH, "more blocks are begun than there is room for"),
+            Assert(begun <= INPUT_BLOCKS, "more blocks are begun than there is room for"),
             Assert(Cat(*inside).all(), "a block is there that was not begun"),
             Assert(~Cat(*over).any(), "a row is written over one that is to be read"),
         ]
         rows = []
-        for number in range(DEPTH):
+        for number in range(INPUT_BLOCKS):
             held = (Const(number, bits - 1) - self.released)[: bits - 1] < begun
             block = getattr(self, f"block_{number}")
             inside = (block.rows != 0) & (block.rows <= dut.shape.block)

@@ -7,8 +7,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
 from diastole_hw.vector.stream_layouts import VectorShape, stream_layout
-from diastole_hw.vector.streams.outputs import DEPTH, OutputStreams
+from diastole_hw.vector.streams.outputs import OutputStreams
 from diastole_sim.spec.micro import OUTPUTS
+from diastole_sim.spec.sizes.queues import OUTPUT_BLOCKS
 from formal.prove import prove, refute
 from support.edits import edited
 
@@ -56,9 +57,9 @@ class RowsSpec(wiring.Component):
                 "last": In(1),
                 "rows": In(range(64)),
                 "waiting": In(range(64)),
-                "blocks": In(range(DEPTH + 1)),
-                "oldest": In(range(DEPTH)),
-                "next_": In(range(DEPTH)),
+                "blocks": In(range(OUTPUT_BLOCKS + 1)),
+                "oldest": In(range(OUTPUT_BLOCKS)),
+                "next_": In(range(OUTPUT_BLOCKS)),
             }
         )
 
@@ -85,9 +86,9 @@ class RowsSpec(wiring.Component):
         behind = self.oldest + self.blocks
         true = [
             self.rows == self.waiting + dut.available,
-            self.blocks <= DEPTH,
-            self.oldest < DEPTH,
-            self.next_ == Mux(behind >= DEPTH, behind - DEPTH, behind),
+            self.blocks <= OUTPUT_BLOCKS,
+            self.oldest < OUTPUT_BLOCKS,
+            self.next_ == Mux(behind >= OUTPUT_BLOCKS, behind - OUTPUT_BLOCKS, behind),
         ]
         m.d.comb += [
             Assert(self.rows + due == self.blocks, "rows and blocks are not in step"),

@@ -17,8 +17,10 @@ from diastole_sim.golden.vector.numbers import (
     sel,
     words,
 )
-from diastole_sim.spec.functions import LN2_HIGH, LN2_LOW
+from diastole_sim.spec.functions import LN2_HIGH
 
+LN2_LOW = float.fromhex("0x1.c85fe0p-10")
+"""ln 2 - LN2_HIGH as binary32."""
 ONE = np.float32(1)
 SMALLEST = np.float32(2.0**-126)
 GELU_LINEAR = np.float32(1.5957691)

@@ -8,7 +8,6 @@ import numpy as np
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import Quantised, quantise
 from diastole_sim.golden.copies import Copy
-from diastole_sim.golden.matrix_product import forward, input_gradient, weight_gradient
 from diastole_sim.host.errors import HardwareHang
 from diastole_sim.host.running import Traffic
 from diastole_sim.perf.modelled_machine import Memory
@@ -21,6 +20,7 @@ from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.nest import NestLimits, ProductNests
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.registers import BY_NAME, END, MAGIC, REGISTERS
+from support.golden_products import forward, input_gradient, weight_gradient
 
 BASE = 0x40_0000_0000
 REFUSALS = {"refuses": ErrorCode.TOO_LONG, "bus fails": ErrorCode.READ_RESPONSE}

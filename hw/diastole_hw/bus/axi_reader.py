@@ -19,9 +19,7 @@ from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.require import require_int
-
-OPEN_READS = 32
-"""Number of bursts that a reader may have open at a time, unless a caller passes another number."""
+from diastole_sim.spec.sizes.queues import OPEN_READS
 
 
 class AxiReader(wiring.Component):

@@ -14,12 +14,10 @@ from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.require import require_int
-from diastole_sim.spec.sizes.queues import BURST_BEATS
+from diastole_sim.spec.sizes.queues import BURST_BEATS, OPEN_WRITES
 
 _OPEN = data.StructLayout({"last": 1, "command": 1})
 """Record of an open burst: whether the burst is the last of its request, and the command number."""
-OPEN_WRITES = 16
-"""Number of bursts that a writer may have open at a time, unless a caller passes another number."""
 REQUESTS_AHEAD = 4
 """Largest number of bursts whose addresses are issued before the data of the preceding burst have
 ended. It exceeds the number of cycles from a request to its first burst."""

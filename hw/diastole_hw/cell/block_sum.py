@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.cell.cell_shape import Element
 from diastole_hw.cell.multiplier import Multiplier
 from diastole_hw.cell.packed import packed_bits
+from diastole_hw.data_registers import one_later
 from diastole_sim.spec.numerics import BLOCK_SIDES
 from diastole_sim.spec.require import require_choice, require_int
 
@@ -142,9 +143,4 @@ class BlockSum(wiring.Component):
 
 def _registered(m: Module, values: list, names: list) -> list:
     """Return the values one cycle later."""
-    registers = []
-    for value, name in zip(values, names, strict=True):
-        register = Signal(value.shape(), name=name, reset_less=True)
-        m.d.sync += register.eq(value)
-        registers.append(register)
-    return registers
+    return [one_later(m, value, name) for value, name in zip(values, names, strict=True)]

@@ -1,4 +1,5 @@
-"""Run decoded commands on the converter and on the product engine, two at a time at most."""
+"""Run decoded commands on the converter, the product engine and the vector unit, two at a time at
+most."""
 
 from collections.abc import Mapping
 from functools import reduce
@@ -10,13 +11,13 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.command.decoder import command_layout
+from diastole_hw.conditions import among
 from diastole_hw.convert.converter_control import ConverterControl
 from diastole_hw.engine.product_control import product_control
 from diastole_hw.plan.modes import Mode
 from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.tokens import NEST_OPERANDS
 from diastole_hw.stream.fifo import StreamFifo
-from diastole_hw.vector.core.descriptor_check import among
 from diastole_hw.vector.vector_control import VectorControl
 from diastole_sim.spec.command_table import (
     CHAINED,

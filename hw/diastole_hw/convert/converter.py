@@ -352,7 +352,7 @@ class Converter(wiring.Component):
         reorder, field = Reorder(self.sizes), ExponentField(self.sizes, copy=0)
         m.submodules.reorder = reorder
         m.submodules.field = field
-        packed = self._pack(m, job, quantiser, quantiser.first, reorder, field, "")
+        packed = self._pack(m, job, quantiser.first, reorder, field, "")
         group, exponents = quantiser.first.group, field.o
         if sizes.two_copies:
             reorder, field = TransposedReorder(self.sizes), ExponentField(self.sizes, copy=1)
@@ -360,7 +360,7 @@ class Converter(wiring.Component):
             m.submodules.reorder_t = reorder
             m.submodules.field_t = field
             m.submodules.arbiter = arbiter
-            transposed = self._pack(m, job, quantiser, quantiser.second, reorder, field, "_t")
+            transposed = self._pack(m, job, quantiser.second, reorder, field, "_t")
             connect(m, group, arbiter.first.group)
             connect(m, exponents, arbiter.first.exponents)
             connect(m, packed, arbiter.first.elements)
@@ -413,7 +413,7 @@ class Converter(wiring.Component):
         m.d.sync += written.eq((writer.done | written) & streaming)
         return done
 
-    def _pack(self, m, job, quantiser, port, reorder, field, suffix):
+    def _pack(self, m, job, port, reorder, field, suffix):
         """Connect the units that order and pack the elements of a copy. Return the stream of
         beats."""
         sizes = self.sizes

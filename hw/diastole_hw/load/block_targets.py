@@ -1,15 +1,14 @@
 """Compute the destination of every block from memory, and look up the maxima for the block's
 deficits."""
 
-from functools import reduce
-from operator import or_
 from typing import NamedTuple
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole_hw.conditions import any_of
 from diastole_hw.data_registers import data_register
 from diastole_hw.load.parse import blocks_per_run
 from diastole_hw.memory.maxima import load_signature, maxima_names
@@ -17,10 +16,6 @@ from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.tokens import Region, any_grouped, block_group_layout, block_layout
 from diastole_sim.spec.image import GROUP_BLOCKS
 from diastole_sim.spec.integers import pow2ceil
-
-
-def any_of(conditions):
-    return reduce(or_, conditions, Const(0, 1))
 
 
 class Position(NamedTuple):

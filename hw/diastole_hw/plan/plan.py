@@ -122,7 +122,7 @@ class Plan(ArraySizes):
 
     @property
     def deficit_bits(self) -> int:
-        return bits_for(self.sum_bits + self.fraction)
+        return self.shape.deficit_bits
 
     @property
     def accumulator_bits(self) -> int:

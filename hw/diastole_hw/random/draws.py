@@ -14,19 +14,12 @@ from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.command import SECOND_COPY_TAG
 from diastole_sim.spec.require import require_choice, require_int
 from diastole_sim.spec.rounding import DRAW_BITS, SHARED_DRAW_BITS
+from diastole_sim.spec.sizes.draws import DRAWS_PER_HASH, HASH_NUMBERS, HASHES_AHEAD, words_ahead
 
 INDEX_BITS = 34  # index / 4 is the 32-bit counter
-_DRAWS_PER_HASH = 4
 _SLOW = 4  # cycles per result of a hash unit, at most
-_NUMBERS = 4  # numbers of groups that wait for a hash unit that is not always ready
-_GROUPS_AHEAD = 16  # groups that are requested, and not yet in a word
 _GROUPS_HERE = 2  # groups that wait for a word, if no word waits to be accepted
 _GROUPS_OF_RINGS = 4  # the same, if results of a hash unit come in bursts
-
-
-def words_ahead(lanes: int) -> int:
-    """Return how many words are accepted ahead of their draws: more than the cycles of a hash."""
-    return 32 if lanes < _DRAWS_PER_HASH else 16
 
 
 def place_layout(rows: int) -> data.StructLayout:
@@ -100,7 +93,7 @@ class Draws(wiring.Component):
             reader_never_stalls,
         )
         self.tags = copies if random_bits > SHARED_DRAW_BITS else 1
-        self.group = max(_DRAWS_PER_HASH, lanes)  # draws of all hash units at once, aligned
+        self.group = max(DRAWS_PER_HASH, lanes)  # draws of all hash units at once, aligned
         words = data.ArrayLayout(unsigned(lanes * random_bits), copies)
         super().__init__(
             {
@@ -138,13 +131,13 @@ class Draws(wiring.Component):
     @property
     def _hash_cycles(self) -> int:
         """Cycles in which words use up a result of a hash unit."""
-        return max(1, _DRAWS_PER_HASH // self.lanes)
+        return max(1, DRAWS_PER_HASH // self.lanes)
 
     @property
     def _waiting_groups(self) -> int:
         """Number of groups that may wait for words."""
         if not self.reader_never_stalls:
-            return _GROUPS_AHEAD
+            return HASHES_AHEAD
         return _GROUPS_HERE if self._hash_cycles == 1 else _GROUPS_OF_RINGS
 
     @property
@@ -160,7 +153,7 @@ class Draws(wiring.Component):
             quick=True,
             stable_output=True,
         )
-        m.submodules.requested = requested = Credit(most=_GROUPS_AHEAD)
+        m.submodules.requested = requested = Credit(most=HASHES_AHEAD)
         groups = StreamFifo(
             shape=self._groups_layout, depth=self._waiting_groups, stable_output=True
         )
@@ -192,7 +185,7 @@ class Draws(wiring.Component):
     def _hashes(self, m, drawn):
         """Make hash units that run in step. Return a stream for the numbers of groups, and whether
         ``drawn`` has the draws of a group."""
-        units = self.group // _DRAWS_PER_HASH
+        units = self.group // DRAWS_PER_HASH
         hashes = []
         for n in range(units * self.tags):
             m.submodules[f"hash{n}"] = unit = Threefry(cycles=self._hash_cycles)
@@ -224,7 +217,7 @@ class Draws(wiring.Component):
         layout = data.StructLayout({"first": INDEX_BITS - exact_log2(self.group), "following": 1})
         if unit.waits:
             m.submodules.numbers = queue = StreamFifo(
-                shape=layout, depth=_NUMBERS, stable_output=True
+                shape=layout, depth=HASH_NUMBERS, stable_output=True
             )
             m.d.comb += queue.o.ready.eq(unit.i.ready)
             return queue.i, queue.o.valid, queue.o.p

@@ -12,18 +12,9 @@ from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.lfsr import START_BITS
 from diastole_sim.spec.require import require_int
+from diastole_sim.spec.sizes.draws import STARTS_AHEAD, row_hash_cycles
 
-STARTS = 8
-"""Number of rows whose start states are computed ahead."""
-_HASH_CYCLES = 5
-_USUAL_COLUMNS = 64
 _HASH_WORD_BITS = 32
-
-
-def hash_cycles(lanes: int) -> int:
-    """Return the cycles from one hash to the next: the cycles of a row of 64 columns, at most the 5
-    cycles of a unit with a single quad."""
-    return max(1, min(_HASH_CYCLES, _USUAL_COLUMNS // lanes))
 
 
 def row_place_layout(rows: int) -> data.StructLayout:
@@ -42,8 +33,8 @@ class StartStates(wiring.Component):
     first word (for the second copy: of the second word) of the Threefry-2x32-20 hash of counter (n,
     step) under key (seed, tag). The bit above u tells which elements are ``exchanged`` first.
 
-    Timing: a state every :func:`hash_cycles` cycles, the first state 17 cycles after ``start`` at
-    the earliest. At most ``STARTS`` states wait.
+    Timing: a state every :func:`row_hash_cycles` cycles, the first state 17 cycles after ``start``
+    at the earliest. At most ``STARTS_AHEAD`` states wait.
 
     Parameters
     ----------
@@ -80,9 +71,9 @@ class StartStates(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.hash = unit = Threefry(cycles=hash_cycles(self.lanes))
-        m.submodules.states = states = StreamFifo(shape=self.o.p.shape(), depth=STARTS)
-        m.submodules.requested = requested = Credit(most=STARTS)
+        m.submodules.hash = unit = Threefry(cycles=row_hash_cycles(self.lanes))
+        m.submodules.states = states = StreamFifo(shape=self.o.p.shape(), depth=STARTS_AHEAD)
+        m.submodules.requested = requested = Credit(most=STARTS_AHEAD)
         row = data_register(32)
         requesting = Signal()
         m.d.comb += [

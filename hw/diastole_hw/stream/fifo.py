@@ -8,10 +8,8 @@ from diastole_hw.data_registers import data_register
 from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.memory.ram import Ram
 from diastole_sim.spec.require import require_int
+from diastole_sim.spec.sizes.queues import SHORT_QUEUE
 
-REGISTERS = 16
-"""Largest depth of a queue that outputs the oldest word without a memory read. Deeper queues keep
-words in a :class:`Ram`, unless the queue is ``quick``."""
 REGISTER_BITS = 4096
 """Most bits of a queue that outputs the oldest word without a memory read."""
 LEAST_WORDS = 3
@@ -26,7 +24,7 @@ class StreamFifo(wiring.Component):
     """Pass values from ``i`` to ``o`` in order; hold up to ``depth`` values.
 
     Timing: 1 value per cycle in and out (depth 1: 1 value every second cycle). A value is output 1
-    cycle after the input handshake if the depth is at most ``REGISTERS`` and the bits are at most
+    cycle after the input handshake if the depth is at most ``SHORT_QUEUE`` and the bits are at most
     ``REGISTER_BITS``, or if the queue is ``quick``. Else a value is output 2 cycles after the input
     handshake. A word is never read in the cycle in which the word is written. ``i.ready``,
     ``o.valid`` and ``level`` are functions of registers only: the queue cuts every combinational
@@ -103,7 +101,7 @@ class StreamFifo(wiring.Component):
     @property
     def in_ram(self) -> bool:
         """True if the words are in a :class:`Ram`, unless the queue is ``quick``."""
-        return self.depth > REGISTERS or self.bits > REGISTER_BITS
+        return self.depth > SHORT_QUEUE or self.bits > REGISTER_BITS
 
     @property
     def in_registers(self) -> bool:

@@ -9,6 +9,7 @@ from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
 __all__ = [
     "PIPELINE",
+    "STEP_BITS",
     "WORD",
     "VectorShape",
     "is_special",
@@ -17,6 +18,9 @@ __all__ = [
     "stream_layout",
     "visited_layout",
 ]
+
+STEP_BITS = 32
+"""Bits of the number of a training step."""
 
 
 def row_layout(shape: VectorShape) -> data.ArrayLayout:

@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 from diastole_hw.bus.services import ReadSignature, WriteSignature
 from diastole_hw.data_registers import data_register
 from diastole_hw.transfer.address import AddressGenerator
-from diastole_hw.vector.stream_layouts import WORD, VectorShape, row_layout
+from diastole_hw.vector.stream_layouts import STEP_BITS, WORD, VectorShape, row_layout
 from diastole_hw.vector.vector_tables import (
     at_bits,
     bank_bits,
@@ -23,7 +23,6 @@ from diastole_sim.spec.limits import WIDTH_BITS, VectorTable, vector_tables
 
 MAX_BEATS = 256
 """Maximum number of beats of a request."""
-STEP_BITS = 32
 
 
 def transfer_layout(shape: VectorShape) -> data.StructLayout:

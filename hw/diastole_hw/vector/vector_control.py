@@ -5,7 +5,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.convert.tile_order import cut_layout
-from diastole_hw.vector.core.chain_setup import STEP_BITS, chain_layout
+from diastole_hw.vector.core.chain_setup import chain_layout
+from diastole_hw.vector.stream_layouts import STEP_BITS
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import EXTENT_BITS
 from diastole_sim.spec.limits import MAX_ENTRIES, VectorTable

@@ -33,7 +33,7 @@ import numpy as np
 from diastole_sim.device.interface import Floats
 from diastole_sim.device.operand_shapes import require_contractions, sizes_of
 from diastole_sim.golden.convert import Quantised
-from diastole_sim.golden.float_sums import FloatSums
+from diastole_sim.golden.float_sums import DOUBLE_BITS, FloatSums
 from diastole_sim.golden.operand_rows import (
     Bounds,
     Doubles,
@@ -48,20 +48,17 @@ from diastole_sim.spec.accumulator import FloatAccumulator
 from diastole_sim.spec.formats import Format
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import (
-    FORWARD,
-    INPUT_GRADIENT,
-    WEIGHT_GRADIENT,
     MatrixProduct,
 )
 
-FLOAT64_BITS = 53
+FLOAT64_BITS = DOUBLE_BITS
+"""Bits below which sums are computed in float64."""
 SLAB_ELEMENTS = 1 << 15
 """Number of results held at once while block sums are made and shifted, so that they stay in a near
 cache."""
 MAX_SHIFT = 63
 ABOVE_ONE = 1 + 2.0**-50
 """Factor that moves ties beyond the half and moves nothing else; see :func:`_rounded_sums`."""
-FLOAT64_SIGNIFICAND = 53
 STICKY_BITS = 9
 """Bits that an accumulator of 62 bits has beyond the significand of a float64."""
 MIN_NORMAL = 2.0**-126
@@ -79,21 +76,6 @@ class ResultTensor:
     values: Floats
     exact: bool
     overflow: bool
-
-
-def forward(x: Quantised, w: Quantised, numerics: Numerics) -> ResultTensor:
-    """Return Y = X W, as :func:`matrix_product` does."""
-    return matrix_product(FORWARD, {"X": x, "W": w}, numerics)
-
-
-def input_gradient(w: Quantised, dy: Quantised, numerics: Numerics) -> ResultTensor:
-    """Return dX = dY W^T, as :func:`matrix_product` does."""
-    return matrix_product(INPUT_GRADIENT, {"W": w, "dY": dy}, numerics)
-
-
-def weight_gradient(x: Quantised, dy: Quantised, numerics: Numerics) -> ResultTensor:
-    """Return dW = X^T dY, as :func:`matrix_product` does."""
-    return matrix_product(WEIGHT_GRADIENT, {"X": x, "dY": dy}, numerics)
 
 
 def matrix_product(
@@ -230,7 +212,7 @@ def round_sums(sums: Doubles) -> tuple[Floats, bool]:
 def _as_doubles(accumulated: Integers, scale: Integers) -> Doubles:
     """Return ``accumulated`` * 2^``scale``, exactly up to 53 bits. Of a wider number the dropped
     bits are merged into the last kept bit, so that a rounding to fewer bits has the same result."""
-    wide = np.abs(accumulated) >> FLOAT64_SIGNIFICAND != 0
+    wide = np.abs(accumulated) >> DOUBLE_BITS != 0
     if wide.any():
         dropped = accumulated & ((1 << STICKY_BITS) - 1)
         merged = (accumulated - dropped) | (dropped != 0).astype(np.int64) << STICKY_BITS

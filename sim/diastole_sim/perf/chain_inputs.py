@@ -3,13 +3,10 @@
 from collections import deque
 from collections.abc import Iterator
 
-from diastole_sim.perf.modelled_machine import OUTSTANDING
 from diastole_sim.perf.modelled_vector import ChainTask, ModelledVector, VisitedBlock
-from diastole_sim.spec.sizes.queues import DIGIT_BITS
+from diastole_sim.spec.sizes.queues import DIGIT_BITS, INPUT_BLOCKS, OPEN_READS
 from diastole_sim.spec.stream_table import ELEMENT_BITS, GATHERED, IN_MEMORY, Descriptor, Kind
 
-BLOCKS_AHEAD = 4
-"""Capacity of an input's buffer, in blocks."""
 LOCATED = 3
 """Cycles from a number of a list to the row's address, without the cycles of the number's
 digits."""
@@ -52,8 +49,8 @@ class ChainInputs:
         self.next_begin = now
         self.segments = SegmentTimes()
         self.beat = now  # cycle of the last beat
-        self.open = deque([now - 1] * OUTSTANDING)  # when bursts have arrived
-        self.released = deque([now - 2] * BLOCKS_AHEAD)
+        self.open = deque([now - 1] * OPEN_READS)  # when bursts have arrived
+        self.released = deque([now - 2] * INPUT_BLOCKS)
         self.product = now  # the cycle after the last row of a product
         self.read_beats = 0
         self.several = sum(each.kind in GATHERED for each in task.inputs.values()) > 1

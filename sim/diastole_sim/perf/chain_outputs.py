@@ -4,23 +4,16 @@ from collections import deque
 
 from diastole_sim.perf.chain_inputs import SegmentTimes
 from diastole_sim.perf.modelled_vector import WRITTEN, ChainTask, ModelledVector, VisitedBlock
-from diastole_sim.perf.result_store import ANSWERED, WRITES_AHEAD
+from diastole_sim.perf.result_store import ANSWERED
 from diastole_sim.perf.streamed_conversion import StreamedConversion
 from diastole_sim.spec.integers import ceil_div
-from diastole_sim.spec.stream_table import ELEMENT_BITS, Kind
+from diastole_sim.spec.sizes.queues import OPEN_WRITES, OUTPUT_BLOCKS, OUTPUT_REQUESTS, image_rows
+from diastole_sim.spec.stream_table import ELEMENT_BITS, ROW_BY_ROW, Kind
 
-BLOCKS_WAITING = 4
-"""Capacity of the queue of rows, in blocks."""
-REQUESTS_WAITING = 2
-"""Most blocks that wait for the location of addresses."""
-LEAST_IMAGE_ROWS, IMAGE_BITS = 32, 1 << 13
-"""Rows of an image that wait for the converter: LEAST_IMAGE_ROWS at least, and more on a narrow
-bus."""
 LEAVES = 2
 """Cycles from a row's arrival until the row leaves."""
 ACCEPT_CYCLES = 2
 """Cycles from a write request to its first beat."""
-ROW_KINDS = (Kind.F32, Kind.BF16, Kind.U8)
 
 
 class ChainOutputs:
@@ -30,15 +23,14 @@ class ChainOutputs:
     def __init__(self, vector: ModelledVector, task: ChainTask, now: int):
         self.vector, self.task = vector, task
         self.segments = SegmentTimes()
-        self.packed = deque([now - 2] * BLOCKS_WAITING)
-        self.requested = deque([now - 2] * REQUESTS_WAITING)
+        self.packed = deque([now - 2] * OUTPUT_BLOCKS)
+        self.requested = deque([now - 2] * OUTPUT_REQUESTS)
         self.row = self.beat = now - 1
-        self.responses: deque[int] = deque([now - 2] * WRITES_AHEAD)
+        self.responses: deque[int] = deque([now - 2] * OPEN_WRITES)
         self.written = 0
         self.write_beats = 0
         self.image: StreamedConversion | None = None
-        waiting = max(LEAST_IMAGE_ROWS, IMAGE_BITS // vector.data_width)
-        self.image_rows = deque([now - 2] * waiting)
+        self.image_rows = deque([now - 2] * image_rows(vector.data_width))
         self.image_row = now - 1
         for each in task.outputs.values():
             if each.kind == Kind.IMAGE:
@@ -101,7 +93,7 @@ class ChainOutputs:
     def _beats(self, kind: Kind, block: VisitedBlock) -> list[int]:
         """Return the beats of every row of a block."""
         vector, side = self.vector, self.vector.block
-        if kind in ROW_KINDS:
+        if kind in ROW_BY_ROW:
             beats = vector.beats(block.cols, ELEMENT_BITS[kind])
             return [beats if row < block.rows else 0 for row in range(side)]
         if kind == Kind.MASK:

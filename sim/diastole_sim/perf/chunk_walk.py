@@ -308,11 +308,6 @@ def plane_pairs(streams: int, stationaries: int) -> Iterator[PlanePair]:
     return (PlanePair(stream, stationary, streams, stationaries) for stationary, stream in pairs)
 
 
-def product_chunks(machine: ModelledMachine, loops: Loops) -> Iterator[Chunk]:
-    """Return every chunk of a product in order."""
-    return every_chunk(WalkedProduct(machine, loops))
-
-
 class WalkedProduct:
     """Loops of a product: over tiles, and in every tile over the contraction. A part of the
     contraction is one chunk for every pair of planes, with the streaming plane innermost. The

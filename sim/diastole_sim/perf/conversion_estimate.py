@@ -14,13 +14,14 @@ from diastole_sim.perf.draw_delays import (
 )
 from diastole_sim.perf.image_writes import ImageWrites
 from diastole_sim.perf.modelled_converter import ModelledConverter
-from diastole_sim.perf.modelled_machine import OUTSTANDING, Memory
+from diastole_sim.perf.modelled_machine import Memory
 from diastole_sim.perf.starts import RowStarts
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.limits import slot_words
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.require import require_choice, require_int
+from diastole_sim.spec.sizes.queues import OPEN_READS
 
 # Measured cycles between units.
 FOLLOWING = 3  # rows of blocks of a tile after which all rows take equally long
@@ -114,7 +115,7 @@ class TileReading:
     def __init__(self, converter: ModelledConverter, memory: Memory, start: int):
         self.converter, self.latency = converter, memory.read_cycles
         self.requested = self.accepted = start  # last request; the cycle after the last word
-        self.open = deque([LONG_AGO] * OUTSTANDING)  # when requests have arrived
+        self.open = deque([LONG_AGO] * OPEN_READS)  # when requests have arrived
         self.ends = deque([LONG_AGO] * converter.tiles_ahead)  # when tiles have ended
 
     def tile(self, rows: int, cols: int, free: int) -> list[int]:

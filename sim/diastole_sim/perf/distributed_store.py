@@ -8,10 +8,7 @@ from diastole_sim.perf.lanes import LATENCY, Departures
 from diastole_sim.perf.moments import Moment, combined, since
 from diastole_sim.perf.result_store import LONG_DONE, DrainState, Store
 from diastole_sim.spec.integers import ceil_div
-
-REGISTERS = 16
-"""Words of the deepest queue that outputs a word in the cycle after its arrival; deeper queues take
-2 cycles."""
+from diastole_sim.spec.sizes.queues import SHORT_QUEUE
 
 
 @dataclass
@@ -146,10 +143,10 @@ class DistributedStore(Store):
             lane_cycles = drain.lane_cycles(span, self.machine)
             read, last = self.lanes.rows(drain.queue, words, drain.sums, lane_cycles, drain.pauses)
             came, last = max(came, read + LATENCY), last + LATENCY
-        shown = came + 1 + (queue.free > REGISTERS)
+        shown = came + 1 + (queue.free > SHORT_QUEUE)
         first = max(start + 1 + self.machine.memory.write_gap_cycles, shown)
         cycles = max(span.beats, words)
-        there = last + 1 + (queue.free > REGISTERS) + ceil_div(cycles, words)  # the last word
+        there = last + 1 + (queue.free > SHORT_QUEUE) + ceil_div(cycles, words)  # the last word
         bursts = span.bursts(drain.row)
         end = self.written(first, bursts, cycles / span.beats, writer.responses, 0, there)
         writer.free = queue.requests = end - 1

@@ -5,11 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 
-DRAWS_PER_HASH = 4
-HASHES_AHEAD = 16
-"""Most hashes that are requested and not yet used in a word."""
-NUMBERS = 4
-"""Most numbers of hashes that wait for a hash unit with a ring."""
+from diastole_sim.spec.sizes.draws import DRAWS_PER_HASH, HASH_NUMBERS, HASHES_AHEAD, words_ahead
+
 RINGS = {1: (3, 4), 2: (5, 2)}
 """Ring of the hash unit by number of lanes: cycles from one pass of a hash through the same stages
 to the next, and passes. With more lanes every pass has stages of its own."""
@@ -23,7 +20,7 @@ Line = tuple[int, int]
 
 def draws_ahead(lanes: int) -> int:
     """Return how many words may have draws under way, with the word that waits for its draws."""
-    return 33 if lanes < DRAWS_PER_HASH else 17
+    return words_ahead(lanes) + 1
 
 
 def hashed_cycles(lanes: int) -> int:
@@ -101,7 +98,7 @@ class _Draws:
         under_way, ahead = self.apart * self.passes, draws_ahead(lanes)
         self.planned, self.left = -1, self.latency - 1  # of the word before
         self.begun = deque([LONG_AGO], maxlen=under_way)  # hashes
-        self.waited = deque([LONG_AGO] * NUMBERS, maxlen=NUMBERS)  # hashes, for their unit
+        self.waited = deque([LONG_AGO] * HASH_NUMBERS, maxlen=HASH_NUMBERS)  # for a unit
         self.gone = deque(range(self.latency - ahead, self.latency), maxlen=ahead)  # words
         self.used = deque([LONG_AGO] * HASHES_AHEAD, maxlen=HASHES_AHEAD)  # hashes, in words
 

@@ -14,7 +14,6 @@ from diastole_sim.perf.chunk_walk import (
     LoadedRegion,
     Span,
     blocks,
-    every_chunk,
     maxima,
     plane_pairs,
 )
@@ -22,13 +21,6 @@ from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.sizes.queues import BURST_BEATS
 from diastole_sim.spec.sizes.uses import DY, WIDEST, W, Widths, X
-
-
-def fused_chunks(
-    machine: ModelledMachine, m: int, n: int, k: int, widths: Widths = WIDEST
-) -> Iterator[Chunk]:
-    """Return every chunk of the fused backward pass in order."""
-    return every_chunk(FusedWalk(machine, (m, n, k), widths))
 
 
 class FusedWalk:

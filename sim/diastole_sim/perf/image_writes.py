@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from diastole_sim.perf.modelled_converter import ModelledConverter
 from diastole_sim.perf.modelled_machine import Memory
-from diastole_sim.perf.result_store import ANSWERED, WRITES_AHEAD
-from diastole_sim.spec.sizes.queues import BURST_BEATS
+from diastole_sim.perf.result_store import ANSWERED
+from diastole_sim.spec.sizes.queues import BURST_BEATS, OPEN_WRITES
 
 DRAINED = 3  # cycles to the first byte of maxima
 HEADER = 4  # cycles of a header and its request
@@ -79,8 +79,8 @@ class ImageWrites:
 
     def _request_cycle(self, first: int) -> int:
         """Return when the first beat of a burst is written that may be written from cycle ``first``
-        on. At most :data:`WRITES_AHEAD` bursts may lack a response."""
-        if len(self.responses) == WRITES_AHEAD:
+        on. At most :data:`OPEN_WRITES` bursts may lack a response."""
+        if len(self.responses) == OPEN_WRITES:
             return max(first, self.responses.popleft() + ANSWERED)
         return first
 

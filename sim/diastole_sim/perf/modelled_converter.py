@@ -10,17 +10,15 @@ from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 from diastole_sim.spec.require import require_choice
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
+from diastole_sim.spec.sizes.draws import row_hash_cycles
+from diastole_sim.spec.sizes.queues import SHORT_QUEUE
 
-SHORT_QUEUE = 16
-"""Most entries of a queue that passes an entry on in the next cycle."""
 BEFORE_DRAWS = 1
 """Cycles of a word without random bits, included in the cycles from the request of a hash to the
 word."""
 ROW_DRAWS_EARLY, ROW_DRAWS = 5, 2
 """Additional cycles for random bits from a row's register, before words are measured, and before
 words leave."""
-ROW_HASH_CYCLES, ROW_COLUMNS = 5, 64
-"""Cycles of a row's hash, and columns of a row for which the hash is quick enough."""
 LANE_CYCLES, FOLD_CYCLES, DIVIDE_CYCLES, MEASURE_CYCLES = 3, 1, 3, 3
 
 
@@ -130,8 +128,7 @@ class ModelledConverter:
     def row_start(self) -> int:
         """Cycles from the start of a row's register to the start of the next row's register; 0 if
         random bits are not drawn by rows."""
-        usual = ceil_div(ROW_COLUMNS, self.lanes)
-        return min(ROW_HASH_CYCLES, usual) if self.numerics.draws_by_rows else 0
+        return row_hash_cycles(self.lanes) if self.numerics.draws_by_rows else 0
 
     @cached_property
     def drawn_cycles(self) -> int:

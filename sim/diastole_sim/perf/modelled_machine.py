@@ -6,10 +6,11 @@ from typing import Any
 
 from diastole_sim.spec.require import require_int
 from diastole_sim.spec.sizes.array_sizes import TILES_OF_SUMS, ArraySizes
+from diastole_sim.spec.sizes.queues import OPEN_READS
 
 LATENCY = 20
 """Default latency of a memory in cycles."""
-OUTSTANDING = 32
+OUTSTANDING = OPEN_READS
 """Default number of open bursts of a memory in either direction: as many as a machine requests."""
 
 

@@ -9,10 +9,9 @@ from diastole_sim.perf.modelled_machine import Memory
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.micro import Instruction, When
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.sizes.vector_shape import PIPELINE
 from diastole_sim.spec.stream_table import Descriptor, Walk
 
-SHORTEST_SLOT = 8
-"""Fewest cycles of an instruction."""
 WRITTEN = 7
 """Cycles from a row's read address to its result."""
 SPECIAL_LATENCY = 5
@@ -61,7 +60,7 @@ class ModelledVector:
     @property
     def slot(self) -> int:
         """Cycles of an instruction."""
-        return max(self.block, SHORTEST_SLOT)
+        return max(self.block, PIPELINE)
 
     @cached_property
     def special_cycles(self) -> int:

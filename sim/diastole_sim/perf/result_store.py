@@ -10,11 +10,9 @@ from diastole_sim.perf.modelled_machine import ModelledMachine
 from diastole_sim.perf.moments import Moment, combined, since
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.sizes.array_sizes import SUM_MEMORIES
-from diastole_sim.spec.sizes.queues import BURST_BEATS, TRANSPOSED_PIECES
+from diastole_sim.spec.sizes.queues import BURST_BEATS, OPEN_WRITES, TRANSPOSED_PIECES
 
 EAST, NORTH = 0, 1
-WRITES_AHEAD = 16
-"""Most bursts without a response."""
 ANSWERED = -1
 """Cycles from a response to the first beat of a burst that waited for the response."""
 REQUEST_CYCLES = 3  # cycles from the read of a tile's first word to its request
@@ -392,7 +390,7 @@ class Store:
         cycles after the response."""
         end = first
         for beats in bursts:
-            if len(responses) == WRITES_AHEAD:
+            if len(responses) == OPEN_WRITES:
                 answer = responses.popleft() + answered
                 self.answers += max(0, answer - end)
                 end = max(end, answer)

@@ -2,10 +2,10 @@
 
 from collections import deque
 
+from diastole_sim.spec.sizes.draws import STARTS_AHEAD
+
 FIRST_START = 18
 """Cycles from the beginning of a tensor to the start state of its first row."""
-STARTS_AHEAD = 8
-"""Number of rows whose states are ready before the rows begin."""
 
 
 class RowStarts:

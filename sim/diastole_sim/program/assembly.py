@@ -60,7 +60,8 @@ _NAMED = {
 _NAMES = {source: name for name, source in _NAMED.items()}
 _OPERATIONS = {op.name.lower(): op for op in MicroOp}
 _NUMBERED = re.compile(r"([rso])([0-9]{1,40})")
-_CONSTANT = re.compile(r"K\[([^\]\s]+)\]")
+CONSTANT = re.compile(r"K\[([^\]\s]+)\]")
+"""A constant in the text of an instruction; the group is its name."""
 _SIZES = {"r": REGISTERS, "s": INPUTS, "o": OUTPUTS}
 _LARGEST_BLOCK = 1 << 7
 
@@ -206,7 +207,7 @@ class _Line:
         """Return the field of an operand, and the number of a constant."""
         if word in _NAMED:
             return _NAMED[word], None
-        constant = _CONSTANT.fullmatch(word)
+        constant = CONSTANT.fullmatch(word)
         if constant is not None:
             return Source.CONSTANT, self._constant(constant[1])
         otherwise = f"{expected} is neither a register, an input, a constant nor a number"

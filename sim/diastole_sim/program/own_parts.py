@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from diastole_sim.program.assembly import AssemblyError
+from diastole_sim.program.assembly import CONSTANT, AssemblyError
 from diastole_sim.program.chain import INVERSE_LOSS_SCALE, LOSS_SCALE, Chain, register_holds_output
 from diastole_sim.program.chains.activations import Activation
 from diastole_sim.program.chains.updates import CLIP_FACTOR, OWN_STREAMS, Options
@@ -32,7 +32,6 @@ METHODS = {
 }
 """Methods of an optimiser."""
 _STREAM = re.compile(r"\b[so]\d\b")
-_CONSTANT = re.compile(r"K\[([^\]\s]+)\]")
 _OF_THE_MACHINE = {str(LOSS_SCALE), str(INVERSE_LOSS_SCALE)}
 
 
@@ -87,7 +86,7 @@ def _problem_of_constants(what: str, constants: Any) -> str | None:
     if not isinstance(constants, Mapping):
         return f"{what} must be a dict of numbers by name, not {_kind(constants)}"
     for name, value in cast(Mapping[Any, Any], constants).items():
-        if not isinstance(name, str) or _CONSTANT.fullmatch(f"K[{name}]") is None:
+        if not isinstance(name, str) or CONSTANT.fullmatch(f"K[{name}]") is None:
             return f"{what}: a name is a word without spaces or brackets, not {excerpt(name)}"
         try:
             with np.errstate(over="ignore"):
@@ -110,7 +109,7 @@ def _check_chain(code: OwnCode, chain: Chain, what: str, kinds: Mapping[str, Kin
     used = {
         match[0]: line
         for line in _lines(chain.text)
-        for match in _STREAM.finditer(_CONSTANT.sub("", line))
+        for match in _STREAM.finditer(CONSTANT.sub("", line))
     }
     for stream, line in used.items():
         if stream not in ports | outputs:
@@ -120,7 +119,7 @@ def _check_chain(code: OwnCode, chain: Chain, what: str, kinds: Mapping[str, Kin
         if stream not in used:
             raise OwnCodeError(f"{code}: {what}no line writes {stream}, {name}")
     for line in _lines(chain.text):
-        for name in _CONSTANT.findall(line):
+        for name in CONSTANT.findall(line):
             if name not in chain.constants and name not in _OF_THE_MACHINE:
                 names = ", ".join(chain.constants) or "none"
                 raise _wrong(code, what, line, f"there is no constant {name}, only {names}")

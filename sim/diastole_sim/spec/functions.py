@@ -47,8 +47,6 @@ EXP_OVERFLOW = 7
 
 LN2_HIGH = 0.69140625
 """HI: 8 bits of ln 2. The product of HI and an exponent is exact."""
-LN2_LOW = float.fromhex("0x1.c85fe0p-10")
-"""LO: ln 2 - HI as binary32, bits 3ae42ff0."""
 
 LARGEST_ERRORS = {"exp": 0.80, "rcp": 0.86, "rsq": 0.64, "lgg": 0.66}
 """Largest errors in units in the last place of the exact result. tests/sweeps/test_functions.py

@@ -14,6 +14,8 @@ from diastole_sim.spec.patches import PatchLimits
 from diastole_sim.spec.require import require_choice, require_int
 from diastole_sim.spec.stream_table import DESCRIPTOR_WORDS, SLOTS
 
+MAX_STEPS = 1_000_000
+"""Most steps of a training run."""
 INSTRUCTIONS = 256
 """Most instructions of all programs in a vector unit."""
 SCALE_SLOTS = 255

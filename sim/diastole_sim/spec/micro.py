@@ -18,6 +18,8 @@ from diastole_sim.spec.require import require_int
 MICRO_BITS = 64
 MAX_INSTRUCTIONS = 32
 """Most instructions of a program."""
+OP_BITS = 5
+"""Bits of an operation."""
 REGISTERS = 16
 """Number of registers. A register holds a block."""
 INPUTS = OUTPUTS = 4
@@ -135,7 +137,7 @@ class MicroField:
 
 
 FIELDS = (
-    MicroField(name="op", low=0, bits=5, meaning="operation"),
+    MicroField(name="op", low=0, bits=OP_BITS, meaning="operation"),
     MicroField(name="a", low=5, bits=5, meaning="operand a: 0-15 a register, else a source"),
     MicroField(name="b", low=10, bits=5, meaning="operand b, likewise"),
     MicroField(name="c", low=15, bits=5, meaning="operand c, likewise"),

@@ -69,7 +69,9 @@ ROWS = (Kind.F32, Kind.BF16, Kind.U8, Kind.MASK, *GATHERED)
 """Kinds with a pitch in bytes."""
 IN_MEMORY = (*ROWS, Kind.COLUMN, Kind.ROW, Kind.LABELS)
 """Kinds whose elements are at an address of memory."""
-ONCE_A_BLOCK = (Kind.F32, Kind.BF16, Kind.U8, Kind.MASK, Kind.IMAGE)
+ROW_BY_ROW = (Kind.F32, Kind.BF16, Kind.U8)
+"""Kinds of output that write every row of a block as beats of its own."""
+ONCE_A_BLOCK = (*ROW_BY_ROW, Kind.MASK, Kind.IMAGE)
 """Kinds of output with exactly one write in every block."""
 ELEMENT_BITS = {
     Kind.F32: 32,
@@ -303,7 +305,7 @@ def _faults(
         for name, value in lengths.items():
             if value % limits.beat_bytes:
                 yield f"{name} must be a multiple of a beat, {limits.beat_bytes} bytes, not {value}"
-    yield from _order_faults(stream, kind, walk, output, of_product)
+    yield from _order_faults(kind, walk, output, of_product)
     if kind in GATHERED:
         yield from _list_faults(stream, walk, limits, index_list)
     if kind == Kind.IMAGE:
@@ -362,9 +364,7 @@ def _panel_faults(
         )
 
 
-def _order_faults(
-    stream: Descriptor, kind: Kind, walk: Walk, output: bool, of_product: bool
-) -> Iterator[str]:
+def _order_faults(kind: Kind, walk: Walk, output: bool, of_product: bool) -> Iterator[str]:
     """Yield the broken rules about the order of blocks."""
     if not output:
         return

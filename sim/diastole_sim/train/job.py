@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diastole_sim.golden.compare import Mismatch, ReportMismatch
+from diastole_sim.spec.limits import MAX_STEPS
 from diastole_sim.spec.require import require_int
 from diastole_sim.train import host
 from diastole_sim.train.draws import ORDER_TAG, permutation
@@ -25,8 +26,6 @@ from diastole_sim.train.samples import Samples
 from diastole_sim.train.session import Session, Trainer
 from diastole_sim.train.state import StateKeeper, TrainingState
 from diastole_sim.train.tasks import Task, find_task
-
-MAX_STEPS = 1_000_000
 
 Progress = Callable[[int, int, float], None]
 """Callback after every step. The arguments are the steps done, all steps, and the loss of the last

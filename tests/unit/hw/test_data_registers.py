@@ -5,7 +5,7 @@ from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.data_registers import data_output, data_register, delayed_record
+from diastole_hw.data_registers import data_output, data_register, delayed_record, one_later
 from support.bench import simulation
 
 RECORD = data.StructLayout({"valid": 1, "value": 8, "place": 3})
@@ -21,6 +21,7 @@ class Registers(wiring.Component):
                 "record": In(RECORD),
                 "kept": Out(8),
                 "shown": Out(8),
+                "value_later": Out(8),
                 "record_later": Out(RECORD),
             }
         )
@@ -33,6 +34,9 @@ class Registers(wiring.Component):
         assert value.name == "value"
         assert data_register(name="other").name == "other"
         m.d.sync += data_output(m, self.shown, "showing").eq(self.value)
+        later = one_later(m, self.value, "value_after")
+        assert later.name == "value_after"
+        m.d.comb += self.value_later.eq(later)
         record = delayed_record(m, self.record, "record_after", control=("valid",))
         m.d.comb += self.record_later.eq(record)
         return m
@@ -46,8 +50,8 @@ async def test_a_reset_reaches_control_only():
         ctx.set(dut.value, 100 + cycle)
         ctx.set(dut.record, {"valid": 1, "value": 50 + cycle, "place": cycle})
         await ctx.tick()
-        shown = [ctx.get(port) for port in (dut.kept, dut.shown)]
-        assert shown == [100 + cycle] * 2
+        shown = [ctx.get(port) for port in (dut.kept, dut.shown, dut.value_later)]
+        assert shown == [100 + cycle] * 3
         record = ctx.get(dut.record_later)
         assert (record.value, record.place) == (50 + cycle, cycle)
         assert record.valid == (not given)

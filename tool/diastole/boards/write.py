@@ -12,8 +12,8 @@ from diastole.boards.describe import BOARDS, BoardKind, SerialSettings
 from diastole.boards.fit import Fit
 from diastole.errors import BadInput
 from diastole.files.outputs import check_folder
-from diastole.product.generate import MANIFEST, replace_directory
-from diastole_sim.host.product import Product
+from diastole.product.generate import replace_directory
+from diastole_sim.host.product import MANIFEST, Product
 from diastole_sim.reading import read_manifest
 
 RECORD = "board.json"

@@ -48,6 +48,7 @@ from diastole.layers.sweep import merge_overrides
 from diastole.nearest import suggestion
 from diastole.report import compare_picture, compare_table
 from diastole.workers import usable_cores
+from diastole_sim.spec.limits import MAX_STEPS
 from diastole_sim.spec.require import excerpt, whole_number
 from diastole_sim.train.tasks import Task, task_of_samples
 
@@ -110,7 +111,7 @@ def add_parser(commands: Commands) -> None:
     what.add_argument(
         "--steps",
         metavar="N",
-        type=integer(1, train.MAX_STEPS),
+        type=integer(1, MAX_STEPS),
         help="minibatches of a run (default: the number of the task)",
     )
     what.add_argument("--seeds", metavar="A,B,...", help="seeds of the runs (default: 0,1,2)")

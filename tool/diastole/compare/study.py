@@ -16,6 +16,7 @@ from diastole.errors import BadInput
 from diastole.files.content import read_toml
 from diastole.layers.sweep import every_choice, same_key
 from diastole.nearest import suggestion
+from diastole_sim.spec.limits import MAX_STEPS
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.require import excerpt
 
@@ -26,7 +27,6 @@ PRESET = "preset"
 NAME, OVER, SET = "name", "over", "set"
 WITH_FILES = ("optimizer", "activation")
 """Options with a possible value FILE.py:NAME."""
-MAX_STEPS = 1_000_000
 KEYS = (
     "task", "data", "steps", "seeds", "machine", PRESET, SET, OVER, "configuration",
 )  # fmt: skip

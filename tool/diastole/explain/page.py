@@ -113,11 +113,11 @@ def _format(numerics: Numerics, name: str) -> dict[str, Any]:
         "scales": storage.format.two_level,
         "rule": storage.rounding,
         "bits": numerics.random_bits if is_stochastic(storage.rounding) else 0,
-        "group": _group_shape(storage, numerics.block),
+        "group": _group_shape(storage),
     }
 
 
-def _group_shape(storage: TensorClass, block: int) -> list[int]:
+def _group_shape(storage: TensorClass) -> list[int]:
     """Return the rows and columns of a group in copy 0; 0 where the group is the tensor."""
     size = storage.grouping.size
     return [1 if storage.grouping.kind == "vector" else size, size]

@@ -18,9 +18,9 @@ from diastole.product.host_files import host_files
 from diastole.product.readme import readme_files
 from diastole.product.register_maps import register_maps
 from diastole_hw.emit.verilog import emit
+from diastole_sim.host.product import MANIFEST
 from diastole_sim.reading import read_manifest
 
-MANIFEST = "manifest.json"
 _IDENTIFYING_KEYS = {"name", "version", "config_sha256", "top", "files"}
 _CLOCKED_WRITE = {"kind": "write", "clock": "clk", "enable": "write_en"}
 _WRITE_PORT = {"address": "write_addr", "data": "write_data"}

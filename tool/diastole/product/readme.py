@@ -9,14 +9,12 @@ from diastole.product.example import BASE, FirstRun
 from diastole.product.facts import LICENCE, Files, ProductFacts
 from diastole.product.register_maps import commands, errors, programs_path, registers
 from diastole.synth.memories import MACRO_BITS, MACRO_WORDS
-from diastole_hw.bus.axi_reader import OPEN_READS
-from diastole_hw.bus.axi_writer import OPEN_WRITES
 from diastole_hw.bus.signature import CACHE, PROT
 from diastole_hw.plan_limits import RESET_CYCLES, max_convert_cols
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.registers import ADDRESS_SPACE_BITS, BY_NAME, MAGIC, VERSION
-from diastole_sim.spec.sizes.queues import BURST_BEATS
+from diastole_sim.spec.sizes.queues import BURST_BEATS, OPEN_READS, OPEN_WRITES
 
 TEMPLATE = Path(__file__).parent / "texts" / "readme.md"
 _SECOND_PORT = """\
@@ -57,7 +55,7 @@ def readme(facts: ProductFacts, run: FirstRun, files: Files) -> str:
     """Return the text of the README with the figures of a machine."""
     template = Template(TEMPLATE.read_text(encoding="utf-8"))
     return facts.heading("<!--", " -->") + template.substitute(
-        _figures(facts) | _sections(facts, files) | _run_lines(facts, run)
+        _figures(facts) | _sections(facts, files) | _run_lines(run)
     )
 
 
@@ -140,7 +138,7 @@ def _numbers(facts: ProductFacts) -> list[str]:
     return lines
 
 
-def _run_lines(facts: ProductFacts, run: FirstRun) -> dict[str, Any]:
+def _run_lines(run: FirstRun) -> dict[str, Any]:
     """Return the texts on the first run."""
     exact = "It is X W exactly." if run.is_exact else "It is X W within the error of the formats."
     return {

@@ -9,7 +9,6 @@ from diastole.layers.sweep import Front, SweptMachine
 from diastole.report.estimate_table import significant
 from diastole.report.format_table import align
 
-UNITS = {"cells_nand2": "k NAND2", "multipliers": "MACs"}
 AXES = {"cells_nand2": "area of all cells, k NAND2", "multipliers": "multipliers"}
 FRONT = {
     "cells_nand2": "pareto: no other machine takes fewer cycles in cells of as small an area",

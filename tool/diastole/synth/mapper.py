@@ -16,6 +16,7 @@ from diastole.synth.memories import Memories, is_clocked
 from diastole.synth.targets import Cells, Target
 from diastole.synth.tools import run
 from diastole.synth.tree import Component, from_cells, from_modules
+from diastole_sim.host.product import MANIFEST
 from diastole_sim.system.programs import Program
 
 Progress = Callable[[str], None]
@@ -67,7 +68,7 @@ class Design:
     @classmethod
     def of_product(cls, folder: Path) -> "Design":
         """Return the design in the folder of a product."""
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         files = [file["path"] for file in manifest["files"] if file["kind"] in _READ]
         contents = {path: (folder / path).read_text(encoding="utf-8") for path in files}
         return cls.of_contents(contents, manifest)

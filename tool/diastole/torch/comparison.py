@@ -16,13 +16,13 @@ from diastole.torch.coverage import Report, report_of
 from diastole.torch.device_layers import DeviceLayer
 from diastole.torch.multiplications import Counting, Tally
 from diastole.torch.swaps import place
+from diastole_sim.spec.limits import MAX_STEPS
 from diastole_sim.spec.require import require_int
 
 FLOAT = "float32"
 """Name of a model without parameters."""
 LAST = 10
 """Number of last steps in the final mean of the losses."""
-MAX_STEPS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -149,7 +149,7 @@ def report_of(model: nn.Module, tally: Tally | None) -> Report:
     swapped = {name: each for name, each in modules.items() if isinstance(each, DeviceLayer)}
     if tally is not None and tally.is_empty:
         tally = None
-    left = _left(model, modules, tally)
+    left = _left(modules, tally)
     return Report(
         layers={name: each.number for name, each in swapped.items()},
         left=left,
@@ -161,9 +161,7 @@ def report_of(model: nn.Module, tally: Tally | None) -> Report:
     )
 
 
-def _left(
-    model: nn.Module, modules: Mapping[str, nn.Module], tally: Tally | None
-) -> dict[str, str]:
+def _left(modules: Mapping[str, nn.Module], tally: Tally | None) -> dict[str, str]:
     """Return the reasons why modules that multiply matrices are not swapped, by name."""
     reasons: dict[str, str] = {}
     inner: set[int] = set()

@@ -212,7 +212,7 @@ class ImageMaxima(wiring.Component):
                     m.d.sync += counted.eq(Mux(group.copy_end, 0, counted + 1))
             with m.If(~group.copy):
                 m.d.sync += fresh.eq(group.line_end)
-        m.d.comb += [rows.entry.eq(self._counted(m)), columns.entry.eq(rows.entry)]
+        m.d.comb += [rows.entry.eq(self._counted()), columns.entry.eq(rows.entry)]
         order, order_t = self._orders(m, vectors)
         top = self._top(m, order) if self.stored_rows else Const(0)
         of_rows = top + line if self.stored_rows else line
@@ -250,7 +250,7 @@ class ImageMaxima(wiring.Component):
             m.d.sync += top.eq(0)
         return top
 
-    def _counted(self, m):
+    def _counted(self):
         """Return the byte at the input, or 0 if the byte is NaN."""
         byte = self.i.p.byte
         if self.sizes.numerics.special != "poison":

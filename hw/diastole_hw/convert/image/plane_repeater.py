@@ -7,8 +7,9 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.convert.image.copy_port import image_group_layout
 from diastole_hw.convert.image.pack import packed_layout
-from diastole_hw.stream.fifo import REGISTERS, StreamFifo
+from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.require import require_int
+from diastole_sim.spec.sizes.queues import SHORT_QUEUE
 
 PLANE_BITS_OF_NUMBER = 2
 
@@ -108,7 +109,7 @@ class PlaneRepeater(wiring.Component):
         wide = len(source.p.beat)
         layout = data.StructLayout({"beat": unsigned(len(rest(source.p.beat))), "last": 1})
         # Beats are wide: use a Ram.
-        again = StreamFifo(shape=layout, depth=max(beats, REGISTERS) + 1)
+        again = StreamFifo(shape=layout, depth=max(beats, SHORT_QUEUE) + 1)
         m.submodules[f"{name}_again"] = again
         plane = self._counter(m, f"{name}_plane", out, out.p.last)
         first = Signal(name=f"{name}_first")

@@ -16,11 +16,12 @@ from diastole_hw.convert.tile_layouts import (
     word_layout,
 )
 from diastole_hw.data_registers import data_output, data_register
-from diastole_hw.random.draws import INDEX_BITS, words_ahead
+from diastole_hw.random.draws import INDEX_BITS
 from diastole_hw.random.kinds import draw_unit
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.formats import NAN_EXPONENT
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
+from diastole_sim.spec.sizes.draws import words_ahead
 
 
 class _Word(NamedTuple):

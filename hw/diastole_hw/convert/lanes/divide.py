@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.data_registers import data_register
+from diastole_hw.data_registers import one_later
 from diastole_sim.spec.formats import BINARY32_SIGNIFICAND_BITS, SCALE_SIGNIFICAND_BITS
 from diastole_sim.spec.require import require_int
 
@@ -77,19 +77,13 @@ class Divide(wiring.Component):
             dividend = dividend[:-1]
             quotient_bits = Cat(bit, quotient_bits)
             if step % _STEPS_PER_CYCLE == _STEPS_PER_CYCLE - 1 or step == self.bits:
-                divisor = self._register(m, divisor, f"divisor{step}")
-                remainder = self._register(m, remainder, f"remainder{step}")
-                dividend = self._register(m, dividend, f"dividend{step}")
-                quotient_bits = self._register(m, quotient_bits, f"quotient_bits{step}")
+                divisor = one_later(m, divisor, f"divisor{step}")
+                remainder = one_later(m, remainder, f"remainder{step}")
+                dividend = one_later(m, dividend, f"dividend{step}")
+                quotient_bits = one_later(m, quotient_bits, f"quotient_bits{step}")
         m.d.comb += [
             self.below.eq(~quotient_bits[-1]),
             self.quotient.eq(Mux(self.below, quotient_bits, quotient_bits[1:])),
             self.sticky.eq(remainder.any() | dividend.any() | (quotient_bits[0] & ~self.below)),
         ]
         return m
-
-    @staticmethod
-    def _register(m, value, name):
-        register = data_register(len(value), name=name)
-        m.d.sync += register.eq(value)
-        return register

@@ -6,12 +6,11 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.convert.by_class import by_class
 from diastole_hw.convert.lanes.divide import Divide, division_cycles
-from diastole_sim.spec.formats import EXPONENT_BIAS, NVFP4, PLANE_BITS, SIGNIFICAND_FRACTION
+from diastole_hw.convert.lanes.scale import SCALE_OFFSET
+from diastole_sim.spec.formats import PLANE_BITS, SIGNIFICAND_FRACTION
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 from diastole_sim.spec.rounding import is_stochastic
 
-# The scale field is T + tensor_scale_bias, and e = sE + T - scale_offset.
-_SCALE_OFFSET = NVFP4.tensor_scale_bias - EXPONENT_BIAS + NVFP4.scale_offset
 _DISTANCE_BITS = 11
 TOP_CYCLES = 4
 """Latency of a lane in cycles if a class may fold; no class divides then."""
@@ -264,7 +263,7 @@ class LaneQuantiser(wiring.Component):
         m.d.comb += divider.significand.eq(operand["significand"])
         m.d.comb += divider.divisor.eq(Mux(subnormal, low << lead, low | 1 << SIGNIFICAND_FRACTION))
         distance = Signal(signed(_DISTANCE_BITS))
-        exponent = Mux(subnormal, 1, code[3:]) + self.scale - _SCALE_OFFSET - lead  # e + 127
+        exponent = Mux(subnormal, 1, code[3:]) + self.scale - SCALE_OFFSET - lead  # e + 127
         m.d.comb += distance.eq(exponent - self.value[23:31])
         delayed = {
             name: late(m, value, f"{name}_divided", cycles)

@@ -25,7 +25,9 @@ _SIX = 12  # the significand of 6 = 12/8 * 2^2
 _QUOTIENT_BITS = 5  # four significand bits of a scale, and the bit below
 # amax / (6 * 2^T) = m / 1.5 * 2^(x - T - emax), amax / (4 * 2^T) = m * 2^(x - T - emax), and the
 # field of a scale's code is biased
-_CODE_OFFSET = NVFP4.tensor_scale_bias - EXPONENT_BIAS + NVFP4.scale_offset
+SCALE_OFFSET = NVFP4.tensor_scale_bias - EXPONENT_BIAS + NVFP4.scale_offset
+"""Amount by which the field of a tensor's scale, T + tensor_scale_bias, plus the exponent of a
+scale's code exceeds the biased exponent of the group's top binade."""
 
 
 def raised(chosen: TensorClass, fraction):
@@ -175,7 +177,7 @@ class LaneScale(wiring.Component):
         quotient = Mux(below, quotient_bits, quotient_bits[1:])[:_QUOTIENT_BITS]
 
         exponent = Signal(signed(11), name=f"exponent{cls}")  # the field of the code, if positive
-        m.d.comb += exponent.eq(self.value[23:31] + _CODE_OFFSET - self.scale - below)
+        m.d.comb += exponent.eq(self.value[23:31] + SCALE_OFFSET - self.scale - below)
         return _rounded_code(m, chosen, exponent, quotient, sticky, f"{cls}")
 
     def _for_four(self, m, cls, chosen, code):
@@ -186,7 +188,7 @@ class LaneScale(wiring.Component):
         quotient = Cat(self.value[23 - _QUOTIENT_BITS + 1 : 23], 1)
         sticky = self.value[: 23 - _QUOTIENT_BITS + 1].any()
         exponent = Signal(signed(11), name=f"exponent{cls}_four")
-        m.d.comb += exponent.eq(self.value[23:31] + _CODE_OFFSET - self.scale)
+        m.d.comb += exponent.eq(self.value[23:31] + SCALE_OFFSET - self.scale)
         return _rounded_code(m, chosen, exponent, quotient, sticky, f"{cls}_four")
 
 

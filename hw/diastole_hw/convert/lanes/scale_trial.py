@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.convert.lanes.quantise import late
-from diastole_hw.data_registers import data_output, data_register
+from diastole_hw.data_registers import data_output, data_register, one_later
 from diastole_sim.spec.formats import (
     BINARY32_SIGNIFICAND_BITS,
     EXPONENT_BIAS,
@@ -81,13 +81,13 @@ class ScaleTrial(wiring.Component):
             self._nearest(m, magnitude, scale, name)
             for scale, name in zip(scales, ("six", "four"), strict=True)
         ]
-        magnitude = _after(m, magnitude, "compared")
-        scales = [_after(m, scale, f"compared{n}") for n, scale in enumerate(scales)]
+        magnitude = one_later(m, magnitude, "compared")
+        scales = [one_later(m, scale, f"compared{n}") for n, scale in enumerate(scales)]
         six, four = (
             self._multiple(m, place, scale, name)
             for place, scale, name in zip(places, scales, ("six", "four"), strict=True)
         )
-        magnitude = _after(m, magnitude, "rounded")
+        magnitude = one_later(m, magnitude, "rounded")
         # Difference and sum of the errors. Below the unit, the sum has the bits of twice v.
         differ = data_register(signed(_ERROR_BITS))
         whole = data_register(signed(_ERROR_BITS))
@@ -132,7 +132,7 @@ class ScaleTrial(wiring.Component):
         wider = Signal(SCALE_SIGNIFICAND_BITS + 1)
         m.d.comb += wider.eq(four << above)
         m.d.sync += magnitude.eq(Cat(top, significant) >> shift)
-        return magnitude, [_after(m, six, "six_aligned"), _after(m, wider, "four_aligned")]
+        return magnitude, [one_later(m, six, "six_aligned"), one_later(m, wider, "four_aligned")]
 
     @staticmethod
     def _nearest(m, magnitude, scale, name):
@@ -159,10 +159,3 @@ class ScaleTrial(wiring.Component):
         rounded = data_register(_ROUNDED_BITS, name=f"{name}_rounded")
         m.d.sync += rounded.eq(element * scale)
         return rounded
-
-
-def _after(m, value, name):
-    """Return ``value`` a cycle later."""
-    register = data_register(len(value), name=name)
-    m.d.sync += register.eq(value)
-    return register

@@ -15,12 +15,12 @@ from diastole_hw.convert.lanes.trials import Trials
 from diastole_hw.convert.lanes.unit_reduction import square_of, squares_layout
 from diastole_hw.convert.tile_layouts import tile_layout, word_layout
 from diastole_hw.data_registers import data_register, delayed_record
-from diastole_hw.random.draws import words_ahead
 from diastole_hw.random.kinds import draw_unit, word_place_layout
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.formats import NAN_EXPONENT
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
+from diastole_sim.spec.sizes.draws import words_ahead
 
 _PLACES = 2  # places of words that wait for the unit of random bits
 

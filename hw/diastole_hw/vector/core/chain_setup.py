@@ -6,22 +6,20 @@ from amaranth.hdl import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.conditions import among
 from diastole_hw.data_registers import data_register
 from diastole_hw.transfer.address import AddressGenerator
 from diastole_hw.vector.core.descriptor_check import (
     DescriptorCheck,
-    among,
     descriptor_layout,
     instruction_layout,
 )
 from diastole_hw.vector.core.scan import ProgramScan
-from diastole_hw.vector.stream_layouts import VectorShape, stream_layout
+from diastole_hw.vector.stream_layouts import STEP_BITS, VectorShape, stream_layout
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import EXTENT_BITS
 from diastole_sim.spec.micro import CONSTANTS, INPUTS, MAX_INSTRUCTIONS
 from diastole_sim.spec.stream_table import CHOICE_FIELDS, GATHERED, SLOTS, STREAMS, Kind, PanelOrder
-
-STEP_BITS = 32
 
 
 def chain_layout() -> data.StructLayout:
@@ -174,7 +172,7 @@ class ChainSetup(wiring.Component):
         """Add the states that check and locate every named stream, and every list of rows."""
         as_list = Signal()
         is_panel, is_gathered, bad = Signal(), Signal(), self._checked(m, at, as_list)
-        descriptor, locate = self.slot, self._locate(m, is_panel, at)
+        descriptor, locate = self.slot, self._locate(m, is_panel)
         moved = Signal()  # the address must be computed
         m.d.comb += [
             is_panel.eq(descriptor.kind == Kind.PANEL),
@@ -261,7 +259,7 @@ class ChainSetup(wiring.Component):
         """Return the summand of a panel's block number that is not a multiple of the pitch."""
         return Mux(self.slot.aux == PanelOrder.BLOCK_ROW, i, j)
 
-    def _locate(self, m, is_panel, at):
+    def _locate(self, m, is_panel):
         """Compute the end of a panel, 1 after the last vector, or the address of a stream in memory
         in this step."""
         descriptor, low = self.slot, self.shape.row_bits

@@ -1,13 +1,12 @@
 """Check an instruction, or the descriptor of a stream: the rules of the contract as gates."""
 
-from functools import reduce
-from operator import or_
 from typing import Any
 
-from amaranth.hdl import Array, Const, Module, Signal, unsigned
+from amaranth.hdl import Array, Module, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.conditions import among, any_of
 from diastole_hw.vector.stream_layouts import VectorShape
 from diastole_sim.spec import micro, stream_table
 from diastole_sim.spec.micro import (
@@ -36,15 +35,6 @@ from diastole_sim.spec.stream_table import (
     Kind,
     PanelOrder,
 )
-
-
-def _any(conditions):
-    return reduce(or_, conditions, Const(0, 1))
-
-
-def among(value, choices):
-    """Return whether ``value`` is in ``choices``."""
-    return _any(value == choice for choice in choices)
 
 
 def instruction_layout() -> data.StructLayout:
@@ -117,7 +107,7 @@ class InstructionCheck(wiring.Component):
             defined.eq(among(instruction.op, MicroOp)),
         ]
         named = [
-            _any(uses[letter] & (sources[letter] == Source.S0 + s) for letter in "abc")
+            any_of(uses[letter] & (sources[letter] == Source.S0 + s) for letter in "abc")
             for s in range(INPUTS)
         ]
         for number, bit in enumerate(named):
@@ -160,7 +150,7 @@ class InstructionCheck(wiring.Component):
             (panels & (panels - 1)[:INPUTS]).any(),
             itself & panels.any() & (instruction.o != NO_OUTPUT),
         ]
-        m.d.comb += self.bad.eq(_any(faults))
+        m.d.comb += self.bad.eq(any_of(faults))
         return m
 
 
@@ -205,7 +195,7 @@ class DescriptorCheck(wiring.Component):
             m.d.comb += is_[kind].eq(descriptor.kind == kind)
 
         def of(kinds):
-            return _any(is_[kind] for kind in kinds)
+            return any_of(is_[kind] for kind in kinds)
 
         faults = [
             *self._unused(of),
@@ -238,7 +228,7 @@ class DescriptorCheck(wiring.Component):
                 needs_width & (~is_[Kind.IMAGE] | ~descriptor.aux.any()),
                 needs_width & among(descriptor.tensor_class, undecided),
             ]
-        m.d.comb += self.bad.eq(_any(faults))
+        m.d.comb += self.bad.eq(any_of(faults))
         return m
 
     def _unused(self, of):

@@ -9,9 +9,8 @@ from diastole_hw.data_registers import data_register
 from diastole_hw.vector.float.float_add import AddOp, FloatAdd
 from diastole_hw.vector.float.float_mul import FloatMul
 from diastole_hw.vector.stream_layouts import WORD
-from diastole_sim.spec.micro import MicroOp
+from diastole_sim.spec.micro import OP_BITS, MicroOp
 
-OP_BITS = 5
 ADD_OPS = {
     MicroOp.MAD: AddOp.ADD,
     MicroOp.MUL: AddOp.FIRST,

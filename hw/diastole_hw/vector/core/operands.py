@@ -8,11 +8,10 @@ from diastole_hw.binary32 import INFINITY, ONE, negated
 from diastole_hw.data_registers import data_register
 from diastole_hw.vector.core.entry import PANEL, is_register
 from diastole_hw.vector.core.issue import issued_layout
-from diastole_hw.vector.core.lane import OP_BITS
 from diastole_hw.vector.core.positions import PositionBase, place_number, places_layout
 from diastole_hw.vector.core.register_file import PORTS
 from diastole_hw.vector.stream_layouts import WORD, VectorShape, row_layout
-from diastole_sim.spec.micro import INPUTS, MicroOp, Source
+from diastole_sim.spec.micro import INPUTS, OP_BITS, MicroOp, Source
 
 ROW_SOURCES = ("register", "result", "s0", "s1", "s2", "s3", "panel")
 """Sources that are a row of numbers. An operand selects 1 of the rows."""
@@ -93,7 +92,7 @@ class Operands(wiring.Component):
         rows, columns = PositionBase(self.shape), PositionBase(self.shape)
         m.submodules.rows = rows
         m.submodules.columns = columns
-        first = data_register(places_layout(self.shape))
+        first = data_register(places_layout())
         m.d.comb += [rows.index.eq(self.slot.i), columns.index.eq(self.slot.j)]
         m.d.sync += first.eq(columns.o)
         numbers = range(self.shape.block)

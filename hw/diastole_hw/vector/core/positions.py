@@ -9,7 +9,7 @@ from diastole_hw.vector.stream_layouts import WORD, VectorShape
 from diastole_sim.spec.formats import EXPONENT_BIAS
 
 
-def places_layout(shape: VectorShape) -> data.StructLayout:
+def places_layout() -> data.StructLayout:
     """Return the layout of the first of B places (rows or columns) of a block, whose number is a
     multiple of B. ``base``: the number as a float. ``unit``: increment of the fraction per place.
     ``zero``: the number is 0."""
@@ -36,7 +36,7 @@ class PositionBase(wiring.Component):
 
     def __init__(self, shape: VectorShape):
         self.shape = shape
-        super().__init__({"index": In(shape.index_bits), "o": Out(places_layout(shape))})
+        super().__init__({"index": In(shape.index_bits), "o": Out(places_layout())})
 
     def elaborate(self, platform):
         m = Module()

@@ -7,7 +7,8 @@ from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.vector.core.descriptor_check import InstructionCheck, among, instruction_layout
+from diastole_hw.conditions import among
+from diastole_hw.vector.core.descriptor_check import InstructionCheck, instruction_layout
 from diastole_sim.spec.micro import CONSTANTS, INPUTS, MAX_INSTRUCTIONS, OUTPUTS, When
 from diastole_sim.spec.stream_table import ONCE_A_BLOCK, STREAMS, Kind
 

@@ -6,10 +6,10 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.data_registers import data_register
 from diastole_hw.memory.ram import Ram
-from diastole_hw.vector.core.lane import OP_BITS
 from diastole_hw.vector.core.timing import groups
 from diastole_hw.vector.float.special import SpecialLane
 from diastole_hw.vector.stream_layouts import WORD, VectorShape, row_layout
+from diastole_sim.spec.micro import OP_BITS
 
 
 class SpecialLanes(wiring.Component):

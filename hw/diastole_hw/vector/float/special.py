@@ -22,12 +22,12 @@ from diastole_hw.vector.float.special_argument import (
     EXP_FRACTION_BITS,
     EXPONENT_BITS,
     LINEAR_BITS,
-    OP_BITS,
     VALUE_WIDTH,
     SpecialArgument,
 )
 from diastole_hw.vector.stream_layouts import WORD
 from diastole_sim.spec.functions import SQUARE_BITS, VALUE_BITS
+from diastole_sim.spec.micro import OP_BITS
 
 PLACED = {"table": 3, "halved": 1, "negative": 1, "signed_zero": 1, "nan": 1}
 """Fields, with bits, that accompany the argument of a function up to the last stage."""

@@ -14,9 +14,8 @@ from diastole_hw.vector.float.parabola import ARGUMENT_BITS
 from diastole_hw.vector.stream_layouts import WORD
 from diastole_sim.spec.formats import BINARY32_SIGNIFICAND_BITS, EXPONENT_BIAS
 from diastole_sim.spec.functions import EXP_OVERFLOW, LGG, LOG2E, LOG2E_BITS, RCP
-from diastole_sim.spec.micro import MicroOp
+from diastole_sim.spec.micro import OP_BITS, MicroOp
 
-OP_BITS = 5
 VALUE_WIDTH = 35
 EXPONENT_BITS = 10
 """Bits of a result's exponent, with the bias: from -58 to 311, signed."""

@@ -16,10 +16,8 @@ from diastole_hw.vector.streams.unpack import banks
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.micro import INPUTS
+from diastole_sim.spec.sizes.queues import INPUT_BLOCKS
 from diastole_sim.spec.stream_table import Kind
-
-DEPTH = 4
-"""Number of blocks that fit in the buffer of an input."""
 
 
 class InputStreams(wiring.Component):
@@ -82,7 +80,7 @@ class InputStreams(wiring.Component):
                 "rows_of_tensor": In(range(MAX_SIZE + 1)),
                 "blocks": In(stream.Signature(visited_layout(shape))),
                 "product": In(stream.Signature(row_layout(shape))),
-                "level": Out(data.ArrayLayout(range(DEPTH + 1), INPUTS)),
+                "level": Out(data.ArrayLayout(range(INPUT_BLOCKS + 1), INPUTS)),
                 "row_at": In(range(shape.block)),
                 "rows": Out(data.ArrayLayout(row_layout(shape), INPUTS)),
                 "release_block": In(1),
@@ -132,7 +130,7 @@ class InputStreams(wiring.Component):
         """Count, modulo 8, the blocks that were begun, filled and released. Return the counters of
         filled blocks, of blocks filled by a product and of released blocks, and the blocks."""
         shape = self.shape
-        bits = DEPTH.bit_length()
+        bits = INPUT_BLOCKS.bit_length()
         begun, filled = Signal(bits, name="begun"), Signal(bits, name="filled")
         released, multiplied = Signal(bits, name="released"), Signal(bits, name="multiplied")
         m.d.sync += [
@@ -146,7 +144,7 @@ class InputStreams(wiring.Component):
         with m.Else():
             m.d.sync += multiplied.eq(begun)
         blocks = Array(
-            data_register(expected_layout(shape), name=f"block{n}") for n in range(DEPTH)
+            data_register(expected_layout(shape), name=f"block{n}") for n in range(INPUT_BLOCKS)
         )
         with m.If(requests.begins):
             m.d.sync += blocks[begun[: bits - 1]].eq(requests.expected)
@@ -155,7 +153,7 @@ class InputStreams(wiring.Component):
         m.d.comb += [
             in_use.eq(begun - released),
             unread.eq(begun - filled),
-            requests.space.eq((in_use != DEPTH) & (unread != DEPTH)),
+            requests.space.eq((in_use != INPUT_BLOCKS) & (unread != INPUT_BLOCKS)),
             fill.available.eq(begun != filled),
             fill.block.eq(blocks[filled[: bits - 1]]),
             fill.product_available.eq(Cat(is_product).any() & (begun != multiplied)),
@@ -173,10 +171,10 @@ class InputStreams(wiring.Component):
     def _buffers(self, m, fill, filled, multiplied, released, blocks):
         """Add a memory per bank of every input, and read a row of the oldest block."""
         shape = self.shape
-        place_bits = DEPTH.bit_length() - 1
+        place_bits = INPUT_BLOCKS.bit_length() - 1
         oldest = released[:place_bits]
         outside = Signal()
-        written = Signal(range(DEPTH * shape.block))
+        written = Signal(range(INPUT_BLOCKS * shape.block))
         m.d.comb += [
             outside.eq(self.row_at >= blocks[oldest].rows),
             written.eq(Cat(fill.write.row, Mux(fill.of_product, multiplied, filled)[:place_bits])),
@@ -186,7 +184,7 @@ class InputStreams(wiring.Component):
             row = Mux(outside, shape.block - 1, row)[: shape.row_bits]
             parts = []
             for bank in range(banks(shape)):
-                ram = Ram(width=shape.vector_bits // banks(shape), depth=DEPTH * shape.block)
+                ram = Ram(width=shape.vector_bits // banks(shape), depth=INPUT_BLOCKS * shape.block)
                 m.submodules[f"input{number}_bank{bank}"] = ram
                 parts.append(ram.read_data)
                 m.d.comb += [

@@ -19,26 +19,15 @@ from diastole_hw.vector.streams.packing import Packing, one_of, segments_of
 from diastole_hw.vector.streams.row_pack import RowPack, byte_ends, packing_layout
 from diastole_hw.vector.streams.segments import SegmentRequests
 from diastole_sim.spec.micro import CONSTANTS, OUTPUTS
-from diastole_sim.spec.stream_table import Kind
-
-DEPTH = 4
-"""Number of blocks whose rows fit in the queue."""
-LEAST_ROWS = 32
-"""Minimum depth of the queue of rows. A queue deeper than 16 is a memory."""
-BY_ROWS = (Kind.F32, Kind.BF16, Kind.U8)
-
-
-def image_rows(shape: VectorShape) -> int:
-    """Return the number of rows by which the converter may lag behind. The number is larger for a
-    narrow bus, where the converter is slow, so that the next chain begins early."""
-    return max(LEAST_ROWS, 32 * 256 // shape.data_width)
+from diastole_sim.spec.sizes.queues import LEAST_ROWS, OUTPUT_BLOCKS, OUTPUT_REQUESTS, image_rows
+from diastole_sim.spec.stream_table import ROW_BY_ROW, Kind
 
 
 def goes_to_memory(shape: VectorShape, kind, block):
     """Return whether elements of ``block``, or kept elements of previous blocks, are written to
     memory. Elements of a vector are written only in the last block of a line."""
     line = one_of(kind, (Kind.COLUMN, Kind.ROW)) & block.last
-    return one_of(kind, BY_ROWS) | line | ((kind == Kind.MASK) & byte_ends(shape, block))
+    return one_of(kind, ROW_BY_ROW) | line | ((kind == Kind.MASK) & byte_ends(shape, block))
 
 
 class OutputStreams(wiring.Component):
@@ -113,10 +102,10 @@ class OutputStreams(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         shape = self.shape
-        segment_requests = StreamFifo(output_block_layout(shape), 2)
-        packs = StreamFifo(packing_layout(shape), DEPTH)
-        rows = StreamFifo(row_layout(shape), max(DEPTH * shape.block, LEAST_ROWS))
-        images = StreamFifo(row_layout(shape), image_rows(shape))
+        segment_requests = StreamFifo(output_block_layout(shape), OUTPUT_REQUESTS)
+        packs = StreamFifo(packing_layout(shape), OUTPUT_BLOCKS)
+        rows = StreamFifo(row_layout(shape), max(OUTPUT_BLOCKS * shape.block, LEAST_ROWS))
+        images = StreamFifo(row_layout(shape), image_rows(shape.data_width))
         segments, pack = SegmentRequests(shape), RowPack(shape)
         units = {
             "segment_requests": segment_requests,
@@ -213,7 +202,7 @@ class OutputStreams(wiring.Component):
         """Return whether the output uses elements of a row slot."""
         reaches = Signal()
         with m.Switch(kind):
-            with m.Case(*BY_ROWS, Kind.IMAGE):
+            with m.Case(*ROW_BY_ROW, Kind.IMAGE):
                 m.d.comb += reaches.eq(inside)
             with m.Case(Kind.MASK):
                 m.d.comb += reaches.eq(1)

@@ -20,7 +20,6 @@ The logarithm is log x = E log 2 + lgm lgg. Exact results are exp(0), rcp of pow
 of powers of four.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -183,17 +182,6 @@ def lgg(x: Floats) -> Floats:
         (parts.nan | parts.below_zero, NAN_BITS),
         (parts.zero | parts.infinite, ONE_BITS),
     )
-
-
-FUNCTIONS: dict[str, Callable[[Floats], Floats]] = {
-    "exp": exp,
-    "rcp": rcp,
-    "rsq": rsq,
-    "lge": lge,
-    "lgm": lgm,
-    "lgg": lgg,
-}
-"""Functions by the name of the operation."""
 
 
 def _split(parts: _Parts) -> tuple[Integers, Integers]:

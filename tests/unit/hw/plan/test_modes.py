@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from diastole_hw.array.array import Array
-from diastole_sim.golden.matrix_product import forward, input_gradient, weight_gradient
 from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.numerics import Numerics
 from oracle.cell import Block, Vector
 from oracle.product import binary32
 from support.bench import design, run
+from support.golden_products import forward, input_gradient, weight_gradient
 from support.plans import make_plan
 from support.sweep import sweep
 

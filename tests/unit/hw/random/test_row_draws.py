@@ -3,7 +3,8 @@
 
 import pytest
 
-from diastole_hw.random.row_draws import RowDraws, StartStates, hash_cycles
+from diastole_hw.random.row_draws import RowDraws, StartStates
+from diastole_sim.spec.sizes.draws import row_hash_cycles
 from oracle.lfsr import row_draw, start
 from oracle.threefry import threefry2x32
 from support.bench import design
@@ -107,12 +108,12 @@ async def test_rate(lanes):
     await unit.end()
     taken, given = taken.cycles, given.cycles
     assert given[0] == taken[0] + 2
-    late = 2 * 8 * hash_cycles(lanes) if lanes == 16 else 0
+    late = 2 * 8 * row_hash_cycles(lanes) if lanes == 16 else 0
     assert given[-1] - given[0] <= len(order) - 1 + late
 
 
 def test_hashes_keep_up_with_rows_of_64_columns():
-    assert [hash_cycles(lanes) for lanes in (1, 2, 4, 8, 16)] == [5, 5, 5, 5, 4]
+    assert [row_hash_cycles(lanes) for lanes in (1, 2, 4, 8, 16)] == [5, 5, 5, 5, 4]
 
 
 async def test_start_states(rng):

@@ -9,12 +9,13 @@ from amaranth.lib import data
 
 from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.stream import fifo
-from diastole_hw.stream.fifo import LEAST_BITS, LEAST_WORDS, REGISTERS, StreamFifo
+from diastole_hw.stream.fifo import LEAST_BITS, LEAST_WORDS, StreamFifo
+from diastole_sim.spec.sizes.queues import SHORT_QUEUE
 from support.bench import design, get, put, simulation
 from support.unit_bench import Unit
 
-DEPTHS = [1, 2, 3, REGISTERS, REGISTERS + 1, 40]
-KINDS = [(depth, False) for depth in DEPTHS] + [(1, True), (REGISTERS + 1, True), (40, True)]
+DEPTHS = [1, 2, 3, SHORT_QUEUE, SHORT_QUEUE + 1, 40]
+KINDS = [(depth, False) for depth in DEPTHS] + [(1, True), (SHORT_QUEUE + 1, True), (40, True)]
 """Of queues: the depth, and whether it is to be quick."""
 RATES = [(1.0, 1.0), (0.3, 1.0), (1.0, 0.3), (0.5, 0.5)]
 
@@ -66,7 +67,7 @@ async def test_holds_exactly_its_depth(depth, quick, kind):
 async def test_latency_and_throughput(depth, quick, output_register):
     """As the docstring has them; the model is a deque with the latency of the queue's kind."""
     dut = design(StreamFifo, unsigned(16), depth, quick=quick, output_register=output_register)
-    latency = 1 if quick or depth <= REGISTERS else 2
+    latency = 1 if quick or depth <= SHORT_QUEUE else 2
     inside = deque()  # (value, cycle in which it can leave)
     taken, released = [], []
     ctx = await simulation(dut)
@@ -94,7 +95,7 @@ async def test_every_cycle_against_a_deque(depth, quick, output_register, rng):
     """Both sides at random, from empty to full and back: what is full takes nothing, even as a
     value leaves it, and what is empty gives nothing."""
     dut = design(StreamFifo, unsigned(16), depth, quick=quick, output_register=output_register)
-    latency = 1 if quick or depth <= REGISTERS else 2
+    latency = 1 if quick or depth <= SHORT_QUEUE else 2
     inside = deque()  # (value, cycle in which it can leave)
     full_and_leaving = 0
     ctx = await simulation(dut)
@@ -133,7 +134,7 @@ class Garbles(DistributedRam):
         return m
 
 
-@pytest.mark.parametrize("depth, quick", [(3, False), (REGISTERS, False), (40, True)])
+@pytest.mark.parametrize("depth, quick", [(3, False), (SHORT_QUEUE, False), (40, True)])
 @pytest.mark.parametrize("output_register", [False, True])
 def test_no_word_is_shown_while_it_is_written(depth, quick, output_register, rng, monkeypatch):
     """The words are those that went in, whatever the memory shows of one that is written."""
@@ -142,7 +143,7 @@ def test_no_word_is_shown_while_it_is_written(depth, quick, output_register, rng
     passes(dut, [rng.randrange(1 << 14) for _ in range(200)], rng, 0.6, 0.5)
 
 
-@pytest.mark.parametrize("depth", [LEAST_WORDS - 1, LEAST_WORDS, REGISTERS])
+@pytest.mark.parametrize("depth", [LEAST_WORDS - 1, LEAST_WORDS, SHORT_QUEUE])
 @pytest.mark.parametrize("output_register", [False, True])
 async def test_a_still_queue_shows_nothing_of_what_is_not_taken(
     depth, output_register, rng, monkeypatch
@@ -173,9 +174,9 @@ async def test_a_still_queue_shows_nothing_of_what_is_not_taken(
         (100, LEAST_WORDS - 1, False, "registers"),
         (LEAST_BITS // LEAST_WORDS - 1, LEAST_WORDS, False, "registers"),
         (LEAST_BITS // LEAST_WORDS, LEAST_WORDS, False, "distributed"),
-        (8, REGISTERS, False, "distributed"),
-        (8, REGISTERS + 1, False, "ram"),
-        (8, REGISTERS + 1, True, "distributed"),
+        (8, SHORT_QUEUE, False, "distributed"),
+        (8, SHORT_QUEUE + 1, False, "ram"),
+        (8, SHORT_QUEUE + 1, True, "distributed"),
         (fifo.REGISTER_BITS, LEAST_WORDS, False, "ram"),
     ],
 )
@@ -197,7 +198,7 @@ def test_queues_that_are_one_module():
     pair = data.StructLayout({"low": unsigned(5), "high": unsigned(9)})
     assert module(pair, 40) == module(unsigned(14), 40) != module(unsigned(13), 40)
     assert module(pair, 40) != module(pair, 40, quick=True)
-    assert module(pair, REGISTERS) == module(pair, REGISTERS, quick=True)
+    assert module(pair, SHORT_QUEUE) == module(pair, SHORT_QUEUE, quick=True)
     assert module(pair, 40) == module(pair, 40, stable_output=True)
     assert module(pair, 40, quick=True) != module(pair, 40, quick=True, stable_output=True)
     assert module(pair, 4) != module(pair, 4, output_register=True)

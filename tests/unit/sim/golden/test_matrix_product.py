@@ -14,6 +14,7 @@ from diastole_sim.golden.matrix_product import to_binary32
 from diastole_sim.spec.formats import FORMAT_NAMES
 from diastole_sim.spec.numerics import BLOCK_SIDES
 from oracle import product as oracle
+from support.golden_products import forward, input_gradient, weight_gradient
 from support.stored import Draws, by_hand, make_numerics, stored
 from support.sweep import sweep
 
@@ -33,9 +34,9 @@ def tensors(np_rng, shape, chosen, **options):
 
 def golden(name, x, w, dy, chosen):
     return {
-        "Y": lambda: matrix_product.forward(x, w, chosen),
-        "dX": lambda: matrix_product.input_gradient(w, dy, chosen),
-        "dW": lambda: matrix_product.weight_gradient(x, dy, chosen),
+        "Y": lambda: forward(x, w, chosen),
+        "dX": lambda: input_gradient(w, dy, chosen),
+        "dW": lambda: weight_gradient(x, dy, chosen),
     }[name]()
 
 
@@ -134,7 +135,7 @@ def test_sums_of_nvfp4_beyond_float64():
     x[0], w[:, 0] = row | negative, row
     x = by_hand("x", chosen, x, scales[None], tensor_exponent=0)
     w = by_hand("w", chosen, w, scales[:, None], tensor_exponent=0)
-    got = matrix_product.forward(x, w, chosen)
+    got = forward(x, w, chosen)
     assert got.exact
     assert got.values[0, 0] == 2.0**-20
     assert not got.values[0, 1:].any()
@@ -160,7 +161,7 @@ def test_every_product_of_two_bytes(pair, window, special):
     chosen = make_numerics(*formats, "bfp2", **options)
     bytes_, exponents = np.arange(256)[:, None], np.full((256, 1), 127)
     x, w = by_hand("x", chosen, bytes_, exponents), by_hand("w", chosen, bytes_.T, exponents.T)
-    got = matrix_product.forward(x, w, chosen)
+    got = forward(x, w, chosen)
     numbers = [[standard(name, byte, special) for byte in range(256)] for name in formats]
     places = (window or exact_bits) - 2
     want = np.array([[in_tree(x, y, places) for y in numbers[1]] for x in numbers[0]], np.float32)
@@ -351,7 +352,7 @@ def test_sums_beyond_float64():
     pad = np.zeros((31, row.size), int)
     x = by_hand("x", chosen, np.vstack([row | negative, pad]), exponents)
     w = by_hand("w", chosen, np.vstack([row, pad]).T, exponents.T)
-    got = matrix_product.forward(x, w, chosen)
+    got = forward(x, w, chosen)
     want, _ = oracle.binary32(Fraction(2 * (255**2 + 31 * 128**2), 2 ** (14 + 32)))
     assert got.exact
     assert got.values[0, 0] == want
@@ -367,7 +368,7 @@ def test_largest_sums_at_the_widest_accumulator(sign):
     exponents = np.full((1, length // 32), 127)
     x = by_hand("x", chosen, np.full((32, length), 255 | sign), exponents)
     w = by_hand("w", chosen, np.full((length, 32), 255), exponents.T)
-    got = matrix_product.forward(x, w, chosen)
+    got = forward(x, w, chosen)
     want = Fraction((-1 if sign else 1) * length * 255 * 255, 128 * 128)
     assert (got.values == oracle.binary32(want)[0]).all()
     assert got.exact
@@ -595,11 +596,11 @@ def test_path_does_not_matter(formats, bits, np_rng, monkeypatch):
     """The same bits when all block sums are taken one by one, in integers too, for any slab."""
     chosen = make_numerics(formats, block=2)
     x, w, _dy = tensors(np_rng, (13, 21, 9), chosen, spread=3)
-    want = matrix_product.forward(x, w, chosen)
+    want = forward(x, w, chosen)
     monkeypatch.setattr(matrix_product, "FLOAT64_BITS", bits)
     for elements in (1, 40, 1 << 15):
         monkeypatch.setattr(matrix_product, "SLAB_ELEMENTS", elements)
-        got = matrix_product.forward(x, w, chosen)
+        got = forward(x, w, chosen)
         np.testing.assert_array_equal(bits_of(got.values), bits_of(want.values))
         assert got.exact == want.exact
 
@@ -615,7 +616,7 @@ def test_padding_changes_nothing(formats, np_rng):
         pair.append(by_hand(name, chosen, copy.codes, copy.exponents, tensor_exponent=0))
         codes, exponents = (np.pad(a, (0, n)) for a, n in ((copy.codes, 8), (copy.exponents, 2)))
         wide.append(by_hand(name, chosen, codes, exponents, tensor_exponent=0))
-    one, other = (matrix_product.forward(*given_, chosen).values for given_ in (pair, wide))
+    one, other = (forward(*given_, chosen).values for given_ in (pair, wide))
     np.testing.assert_array_equal(bits_of(one), bits_of(other[:8, :8]))
     assert not other[8:].any()
     assert not other[:, 8:].any()

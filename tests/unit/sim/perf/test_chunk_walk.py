@@ -10,11 +10,12 @@ from diastole_sim.perf.chunk_walk import (
     Run,
     Span,
     W,
+    WalkedProduct,
     X,
     blocks,
+    every_chunk,
     loops_of,
     maxima,
-    product_chunks,
     roles_of,
     steps,
 )
@@ -64,7 +65,7 @@ def test_roles():
 
 
 def test_one_chunk():
-    (chunk,) = product_chunks(NANO, loops_of(NANO, "forward", 13, 11, 16))
+    (chunk,) = every_chunk(WalkedProduct(NANO, loops_of(NANO, "forward", 13, 11, 16)))
     assert chunk.regions == (
         maxima(NANO, X, 0, 2),
         maxima(NANO, X, 0, 2),
@@ -79,7 +80,7 @@ def test_one_chunk():
 
 def test_tiles_and_chunks():
     """25, 10 and 13 blocks in steps of 16, of 4 groups of 2, and of 8."""
-    chunks = list(product_chunks(NANO, loops_of(NANO, "forward", 200, 80, 100)))
+    chunks = list(every_chunk(WalkedProduct(NANO, loops_of(NANO, "forward", 200, 80, 100))))
     assert [chunk.slots for chunk in chunks] == [128] * 4 + [72] * 4
     assert [chunk.groups for chunk in chunks] == [4, 4, 1, 1] * 2
     assert [chunk.slices for chunk in chunks] == [4, 3] * 4
@@ -112,7 +113,7 @@ def test_what_is_kept_is_loaded_once(outer, keep, loads, frees):
     """25, 10 and 13 blocks in steps of 16, of 4 groups of 2, and of 8."""
     loops = loops_of(NANO, "forward", 200, 80, 100, Nest(outer=outer, keep=keep))
     assert loops.slabs == (4 * 16, 4 * 4 * 2)
-    chunks = list(product_chunks(NANO, loops))
+    chunks = list(every_chunk(WalkedProduct(NANO, loops)))
     for said, want in (("loads", loads), ("frees", frees)):
         got = zip(*(getattr(chunk, said) for chunk in chunks), strict=True)
         assert ["".join(map(str, map(int, each))) for each in got] == [
@@ -126,7 +127,7 @@ def test_what_is_kept_is_loaded_once(outer, keep, loads, frees):
 @pytest.mark.parametrize("machine, uses", [(NANO, (False, True)), (EDGE, (True, False))])
 def test_input_gradient(machine, uses):
     """dX = dY W^T: W is held with its rows along the lanes."""
-    (chunk,) = product_chunks(machine, loops_of(machine, "dx", 8, 24, 40))
+    (chunk,) = every_chunk(WalkedProduct(machine, loops_of(machine, "dx", 8, 24, 40)))
     assert chunk.uses == chunk.opens == chunk.closes == uses
     assert chunk.regions[5:] == (
         blocks(machine, W, (0, 5), (0, 3)),
@@ -139,7 +140,7 @@ def test_input_gradient(machine, uses):
 
 def test_weight_gradient():
     """dW = X^T dY: the columns of X stream, turned."""
-    (chunk,) = product_chunks(NANO, loops_of(NANO, "dw", 24, 16, 8))
+    (chunk,) = every_chunk(WalkedProduct(NANO, loops_of(NANO, "dw", 24, 16, 8)))
     assert chunk.regions[5:] == (
         blocks(NANO, DY, (0, 3), (0, 2)),
         blocks(NANO, X, (0, 3), (0, 1)),

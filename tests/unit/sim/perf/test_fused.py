@@ -2,8 +2,8 @@
 
 import pytest
 
-from diastole_sim.perf.chunk_walk import NOTHING, LoadedRegion, Span, blocks
-from diastole_sim.perf.fused import fused_chunks, fused_passes, transposed_spans
+from diastole_sim.perf.chunk_walk import NOTHING, LoadedRegion, Span, blocks, every_chunk
+from diastole_sim.perf.fused import FusedWalk, fused_passes, transposed_spans
 from diastole_sim.spec.sizes.uses import DY, W, X
 from support.modelled import modelled
 
@@ -12,7 +12,7 @@ NANO = modelled(rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64)
 
 def test_the_fused_pass():
     """20 x 9 x 20: 3, 2 and 3 blocks; k tiles of 2, slices of M of 2 cells."""
-    chunks = list(fused_chunks(NANO, 20, 9, 20))
+    chunks = list(every_chunk(FusedWalk(NANO, (20, 9, 20))))
     t0, t1, c0, c1, n = (0, 2), (2, 1), (0, 2), (2, 1), (0, 2)
     one = LoadedRegion(rows=0, maxima_beats=1)
     assert [chunk.regions for chunk in chunks] == [
@@ -93,7 +93,7 @@ def test_planes_stream_side_by_side(widths, uses, loads, frees, opens, closes):
     """20 x 9 x 20 again. X goes east, W north."""
     sizes = {"rows": 2, "cols": 2, "element_bits": (3, 3, 3), "data_width": 64}
     machine = modelled(**sizes, widths=(2, 4, 6))
-    chunks = list(fused_chunks(machine, 20, 9, 20, widths))
+    chunks = list(every_chunk(FusedWalk(machine, (20, 9, 20), widths)))
     found = {name: told(chunks, name) for name in ("uses", "loads", "frees", "opens", "closes")}
     assert found == {"uses": uses, "loads": loads, "frees": frees, "opens": opens, "closes": closes}
     assert [c.first for c in chunks] == ([True] + [False] * 11) * 2
@@ -101,7 +101,7 @@ def test_planes_stream_side_by_side(widths, uses, loads, frees, opens, closes):
     for chunk in chunks:
         for direction in range(2):
             assert bool(chunk.spans[direction]) == chunk.closes[direction]
-    of_one = list(fused_chunks(modelled(**sizes), 20, 9, 20))
+    of_one = list(every_chunk(FusedWalk(modelled(**sizes), (20, 9, 20))))
     for direction in range(2):
         closed = [c.spans[direction] for c in chunks if c.closes[direction]]
         assert closed == [c.spans[direction] for c in of_one if c.closes[direction]]
@@ -112,7 +112,7 @@ def test_what_planes_of_the_fused_pass_load():
     plane, dY in the first k tile, maxima once."""
     sizes = {"rows": 2, "cols": 2, "element_bits": (3, 3, 3), "data_width": 64}
     machine = modelled(**sizes, widths=(2, 4, 6))
-    chunks = list(fused_chunks(machine, 20, 9, 20, (4, 6, 4)))
+    chunks = list(every_chunk(FusedWalk(machine, (20, 9, 20), (4, 6, 4))))
     t0, t1, c0, c1, n = (0, 2), (2, 1), (0, 2), (2, 1), (0, 2)
     one = LoadedRegion(rows=0, maxima_beats=1)
     w0, w1 = blocks(machine, W, t0, n), blocks(machine, W, t1, n)

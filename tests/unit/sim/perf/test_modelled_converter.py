@@ -4,8 +4,8 @@
 import pytest
 
 from diastole_hw.convert.lanes.quantise import LaneQuantiser
-from diastole_hw.random.row_draws import hash_cycles
 from diastole_sim.perf.modelled_converter import ModelledConverter
+from diastole_sim.spec.sizes.draws import row_hash_cycles
 from support.numerics import make_numerics
 
 MACHINES = {
@@ -37,7 +37,7 @@ def test_lanes_take_as_long_as_those_of_the_hardware(machine):
 def test_rows_start_as_often_as_those_of_the_hardware(data_width):
     numerics = make_numerics(block=8, rounding_kind="lfsr3", random_bits=3)
     model = ModelledConverter(numerics=numerics, tensor_class="dy", data_width=data_width)
-    assert model.row_start == hash_cycles(model.lanes)
+    assert model.row_start == row_hash_cycles(model.lanes)
 
 
 def test_words_cover_the_blocks_that_there_are():

@@ -7,7 +7,7 @@ import pytest
 
 from diastole_sim.perf import estimate
 from diastole_sim.perf.choose import candidates, choose_nest, closed_form_cost
-from diastole_sim.perf.chunk_walk import NOTHING, loops_of, product_chunks
+from diastole_sim.perf.chunk_walk import NOTHING, WalkedProduct, every_chunk, loops_of
 from diastole_sim.perf.long import estimate_long
 from diastole_sim.spec.nest import Nest, NestLimits
 from diastole_sim.spec.part import ProductPart
@@ -56,11 +56,11 @@ def test_pairs_of_planes_are_the_innermost_loops(keep, loads, frees):
     loops = loops_of(FAST, "forward", 200, 64, 100, Nest(keep=keep), (6, 4, 2))
     assert loops.planes == (3, 2)
     assert loops.slabs == loops_of(ONE, "forward", 200, 64, 100).slabs
-    chunks = list(product_chunks(FAST, loops))
+    chunks = list(every_chunk(WalkedProduct(FAST, loops)))
     for said, want in (("loads", loads), ("frees", frees)):
         got = zip(*(getattr(chunk, said) for chunk in chunks), strict=True)
         assert tuple("".join(map(str, map(int, each))) for each in got) == want
-    whole = list(product_chunks(ONE, loops_of(ONE, "forward", 200, 64, 100)))
+    whole = list(every_chunk(WalkedProduct(ONE, loops_of(ONE, "forward", 200, 64, 100))))
     for number, chunk in enumerate(chunks):
         alike = whole[number // 6]  # the chunk of one plane: its rectangles, but not its maxima
         want = [alike.regions[-2:][not held] if there else NOTHING

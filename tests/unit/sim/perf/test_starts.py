@@ -1,6 +1,7 @@
 """Start states of rows: bounds of when they are there."""
 
-from diastole_sim.perf.starts import FIRST_START, STARTS_AHEAD, RowStarts
+from diastole_sim.perf.starts import FIRST_START, RowStarts
+from diastole_sim.spec.sizes.draws import STARTS_AHEAD
 
 
 def test_rows_that_are_long_enough_wait_for_the_first_only():

@@ -2,7 +2,8 @@
 
 import pytest
 
-from diastole_hw.vector.streams.inputs import DEPTH, InputStreams
+from diastole_hw.vector.streams.inputs import InputStreams
+from diastole_sim.spec.sizes.queues import INPUT_BLOCKS
 from diastole_sim.spec.stream_table import Kind
 from support.bench import design, put, run
 from support.bus import ServiceMemory
@@ -148,7 +149,7 @@ class Bench:
                 while True:
                     *_, levels = await ctx.tick().sample(self.dut.level)
                     levels = [levels[n] for n in case.buffered]
-                    assert max(levels) <= DEPTH
+                    assert max(levels) <= INPUT_BLOCKS
                     if min(levels) > 0 and not self.stalled():
                         break
                 found = await self.work(ctx, case)
@@ -281,7 +282,7 @@ def test_no_more_is_asked_for_than_there_is_room_for(rng):
                 bench.dut.read.beats.valid, bench.dut.read.beats.ready
             )
             beats.append(valid and ready)
-        assert [ctx.get(bench.dut.level[n]) for n in range(3)] == [DEPTH] * 3
+        assert [ctx.get(bench.dut.level[n]) for n in range(3)] == [INPUT_BLOCKS] * 3
 
     async def blocks(ctx):
         bench.begin(ctx, case)
@@ -292,7 +293,7 @@ def test_no_more_is_asked_for_than_there_is_room_for(rng):
         ctx.set(bench.dut.product.valid, 1)
 
     run(bench.dut, idle, blocks, product, background=(bench.read,))
-    assert sum(beats) == len(beats_asked(bench.memory.reads, 16)) == DEPTH * (16 + 2)
+    assert sum(beats) == len(beats_asked(bench.memory.reads, 16)) == INPUT_BLOCKS * (16 + 2)
 
 
 def test_a_block_is_there_the_cycle_after_its_last_beat(rng):
