@@ -187,5 +187,5 @@ def test_estimates_of_long_products(name, np_rng, request):
                 where += f"{cost.cycles} for {counted.cycles}"
                 assert abs(cost.cycles - counted.cycles) <= SHARE * counted.cycles, where
                 assert cost.utilisation <= 1, where
-                assert cost.found.read_bytes == counted.read_bytes, where
-                assert cost.found.write_bytes == counted.write_bytes, where
+                assert cost.estimate.read_bytes == counted.read_bytes, where
+                assert cost.estimate.write_bytes == counted.write_bytes, where

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 from diastole.backend import make_machine, program_limits
+from diastole.execution import Execution
 from diastole.layers.modelled_step import modelled_step
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.program import TRAINING
@@ -42,7 +43,7 @@ def commands_alone(config, program):
     for a run of this command alone, and the cycles that the run took."""
     model, commands = modelled_step(config, program), program.training
     area = program.areas[TRAINING]
-    with make_machine("rtl", config, program, seed=0) as machine:
+    with make_machine(Execution(seed=0), config, program) as machine:
         ProgramRun(program=program, machine=machine)  # fills the memory
         machine.step_end = 1
         for number, command in enumerate(commands):
@@ -65,7 +66,7 @@ def counted_step(config, program):
 
 
 def _counted(config, program, steps):
-    with make_machine("rtl", config, program, seed=0) as machine:
+    with make_machine(Execution(seed=0), config, program) as machine:
         run = ProgramRun(program=program, machine=machine)
         run.train(steps)
         traffic = machine.machine.traffic()

@@ -6,8 +6,8 @@ Judge: double precision, whose errors are 2^-29 of a last place of binary32.
 import numpy as np
 import pytest
 
-from diastole_sim.golden.vector.functions import FUNCTIONS
 from diastole_sim.spec.functions import LARGEST_ERRORS
+from support.special_functions import FUNCTIONS
 
 PART = 1 << 20
 

@@ -7,11 +7,11 @@ import gmpy2
 import numpy as np
 import pytest
 
-from diastole_sim.golden import matrix_product
 from diastole_sim.golden.float_sums import FloatSums, to_precision
 from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.accumulator import FloatAccumulator
 from oracle import product as oracle
+from support import golden_products
 from support.stored import Draws, make_numerics
 
 FACTORS = {
@@ -85,7 +85,7 @@ def check(name, tensors, chosen):
     """One product of stored tensors against the oracle; its result."""
     named = dict(zip(("X", "W", "dY"), tensors, strict=True))
     (first, _), (second, _) = factors = FACTORS[name]
-    got = getattr(matrix_product, name)(*sorted((named[first], named[second]), key=_order), chosen)
+    got = getattr(golden_products, name)(*sorted((named[first], named[second]), key=_order), chosen)
     sums, exact = oracle.aligned_product(
         *(oracle.read(named[which], number) for which, number in factors),
         block=chosen.block,
@@ -158,8 +158,8 @@ def test_the_order_of_chunks_decides():
 def test_chunks_longer_than_the_contraction_round_once(np_rng):
     chosen = make_numerics("bfp4", fraction=4)
     tensors = Draws(np_rng, chosen).tensors(7, 19, 5)
-    whole = matrix_product.forward(*tensors[:2], chosen)
+    whole = golden_products.forward(*tensors[:2], chosen)
     longest = FloatAccumulator(mantissa=23, chunk=512)
-    got = matrix_product.forward(*tensors[:2], replace(chosen, accumulator=longest))
+    got = golden_products.forward(*tensors[:2], replace(chosen, accumulator=longest))
     np.testing.assert_array_equal(got.values, whole.values)
     assert got.exact == whole.exact

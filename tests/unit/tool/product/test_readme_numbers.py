@@ -9,12 +9,12 @@ import pytest
 
 from diastole.product import readme_numbers as made
 from diastole.product.generate import product_files
-from diastole_sim.golden.vector.functions import FUNCTIONS
 from diastole_sim.spec.formats import FAST, FORMAT_NAMES, parse_format, parse_grouping
 from diastole_sim.spec.functions import LARGEST_ERRORS
 from diastole_sim.spec.numerics import TensorClass
 from oracle import draws as oracle
 from support.product_facts import facts_of, little_config
+from support.special_functions import FUNCTIONS
 
 CLASSES = ("x", "w", "dy")
 MASK = 0xFFFFFFFF

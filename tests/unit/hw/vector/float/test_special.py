@@ -7,10 +7,10 @@ import pytest
 from diastole_hw.vector.float.function_rows import TABLES
 from diastole_hw.vector.float.special import SpecialLane
 from diastole_hw.vector.stream_layouts import PIPELINE
-from diastole_sim.golden.vector.functions import FUNCTIONS
 from diastole_sim.spec.micro import SPECIALS as SPECIAL_OPS
 from oracle import vector_functions as oracle
 from support.bench import design
+from support.special_functions import FUNCTIONS
 from support.sweep import sweep
 from support.vector_operands import (
     SPECIALS,
