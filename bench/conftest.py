@@ -26,7 +26,8 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Remember all figures, also those that ``-k`` leaves out; no name is within another one."""
+    """Store all figures, including figures that ``-k`` leaves out. AssertionError if the name of a
+    figure is part of another name."""
     config.stash[FIGURES] = figures = [i for i in items if hasattr(i.function, "figure")]
     names = {item.function.__name__ for item in figures}
     within = [(one, other) for one in names for other in names if one != other and one in other]

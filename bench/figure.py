@@ -21,7 +21,8 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """What a function measures, and what is asked of it: ``bound`` by the values of ``names``."""
+    """Figure that a function measures, with a goal. ``bound``: the goal by the values of the
+    parameters ``names``."""
 
     what: str
     form: str
@@ -48,7 +49,7 @@ class Figure:
         return f"{self.kind} {words}"
 
     def rows(self, values: Mapping[str, Any], numbers: Any) -> Iterable[Row]:
-        """Yield a row for each number that was found, as it is found."""
+        """Yield a row for each number, as soon as the number is measured."""
         bound, title = self.bound_of(values), self.title(values)
         for label, value in [("", numbers)] if isinstance(numbers, int | float) else numbers:
             comparison = {

@@ -108,7 +108,7 @@ class FloatMultiplyAdd(wiring.Component):
 
 
 def _unpacked(m, name, value):
-    """Fields of a float, and what it is."""
+    """Return the fields of a float, and whether the float is zero, infinite or NaN."""
     bits = len(value) - 9
     layout = data.StructLayout(
         {

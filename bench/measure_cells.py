@@ -71,8 +71,8 @@ def cell_variants(variant):
 
 @dataclass(frozen=True, kw_only=True)
 class FormatCell:
-    """A cell of one format: what differs from the defaults. ``directions`` instead of those that
-    the generator chooses; ``target``: the largest area that will do."""
+    """Cell of one format, by the differences from the defaults. ``directions``: directions in place
+    of the generator's choice. ``target``: the largest accepted area."""
 
     label: str
     format: str

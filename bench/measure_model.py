@@ -1,4 +1,4 @@
-"""The model of the machine: its distance from the Verilog's counters, its figures, its time."""
+"""Measure the model of the machine: distance from the counters of the Verilog, figures, time."""
 
 import random
 import time

@@ -114,7 +114,8 @@ def golden_time(name):
 
 
 def alternated(one, other, attempts, clock):
-    """Return the best time of each, so that other work on the computer slows both."""
+    """Return the best time of ``one`` and of ``other``. The two alternate, so that other work on
+    the computer slows both."""
     times = []
     for _ in range(attempts):
         marks = [clock()]

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Lanes whose area is measured do what they say."""
+"""Check that the lanes whose area is measured compute the right numbers."""
 
 import pytest
 

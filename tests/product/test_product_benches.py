@@ -3,13 +3,13 @@
 import os
 import shutil
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from diastole.backend import cached_product
+from diastole_sim.system.children import run
 from support.products import BENCHED, MACHINES
 from support.sweep import sweep
 
@@ -61,13 +61,8 @@ def environment(folder: Path, simulator: str) -> dict[str, str]:
 
 def make(folder: Path, simulator: str, *words: str) -> tuple[int, str]:
     """Exit status, and all that was printed."""
-    done = subprocess.run(
-        ["make", *words],
-        cwd=folder,
-        env=environment(folder, simulator),
-        capture_output=True,
-        text=True,
-        timeout=500,
+    done = run(
+        ["make", *words], cwd=folder, env=environment(folder, simulator), text=True, seconds=500
     )
     return done.returncode, done.stdout + done.stderr
 

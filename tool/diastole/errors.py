@@ -11,6 +11,10 @@ class BadInput(Exception):
         super().__init__("\n".join(problems))
         self.problems = problems
 
+    def within(self, where: object) -> "BadInput":
+        """Return the error with ``where``, such as the path of a file, before each mistake."""
+        return BadInput(*(f"{where}: {problem}" for problem in self.problems))
+
 
 class CheckFailed(Exception):
     """The work was done or tried, and the hardware did not behave as required. Exit code 1."""

@@ -1,5 +1,5 @@
-"""Shorten Verilog without changing its meaning: join declarations and connections that Yosys writes
-one by one."""
+"""Shorten Verilog and keep the meaning: declarations and connections, which Yosys writes one by
+one, are joined."""
 
 import re
 import textwrap

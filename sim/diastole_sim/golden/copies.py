@@ -77,7 +77,8 @@ class Copy:
     folds: NDArray[np.uint8]
 
     def matrix(self, index: int) -> "Copy":
-        """Return one matrix of a stack with one leading axis. Its arrays are read-only."""
+        """Return one matrix of a stack with one leading axis. The arrays of the matrix are
+        read-only."""
         return replace(
             self,
             codes=_frozen(self.codes[index]),

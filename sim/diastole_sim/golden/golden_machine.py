@@ -314,7 +314,7 @@ class GoldenMachine:
     def _operand(
         self, command: Command, operation: Operation, product: MatrixProduct, tensor: Tensor
     ) -> Quantised:
-        """Return a factor as its image in memory holds it."""
+        """Return a factor, read from the image in memory."""
         name, copy = tensor.tensor_class, product.copy(tensor)
         field_width, slot = (getattr(command, each[name]) for each in (WIDTH_FIELDS, SLOT_FIELDS))
         width = self._width(name, self.tables.last_planes(slot - 1) if slot else field_width)

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 
@@ -19,6 +17,7 @@ from diastole_sim.device.tensor_scales import TensorScales
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.improvement import Improvement
 from diastole_sim.host.ahead import areas_of, mark_overlaps
+from diastole_sim.host.closing import Closing
 from diastole_sim.host.control import Control
 from diastole_sim.host.errors import ProductError
 from diastole_sim.host.heap import Heap
@@ -67,7 +66,7 @@ class PendingConversion:
     work: int
 
 
-class HostDevice(Products[DeviceTensor]):
+class HostDevice(Products[DeviceTensor], Closing):
     """A machine as a :class:`diastole_sim.device.interface.DeviceProtocol`.
 
     ``seed`` (32 bits): seed of the stochastic roundings. ``nest``: nest of every product except the
@@ -122,17 +121,6 @@ class HostDevice(Products[DeviceTensor]):
     def close(self) -> None:
         """End the machine. Tensors cannot be read afterwards."""
         self.machine.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def cycles_per_second(self) -> float:

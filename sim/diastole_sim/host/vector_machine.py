@@ -3,13 +3,13 @@ machine interrupts after the last command. :mod:`diastole_sim.golden.golden_mach
 model of the machine."""
 
 from collections.abc import Mapping
-from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diastole_sim.golden.golden_machine import Outcome
 from diastole_sim.golden.loss_scale import LossScale
+from diastole_sim.host.closing import Closing
 from diastole_sim.host.control import Control
 from diastole_sim.host.errors import CommandError, ProductError
 from diastole_sim.host.running import RunningMachine
@@ -27,7 +27,7 @@ REPORTS = ("saturated", "underflowed")
 """Registers about the conversions of a run."""
 
 
-class VectorMachine:
+class VectorMachine(Closing):
     """Machine with a vector unit: memory from address 0 on, and registers.
 
     ``seed``: seed of all random bits.
@@ -64,17 +64,6 @@ class VectorMachine:
     def close(self) -> None:
         """End the machine."""
         self.machine.close()
-
-    def __enter__(self) -> "VectorMachine":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def memory(self) -> Bytes:

@@ -96,7 +96,7 @@ def execute(arguments: argparse.Namespace) -> int:
     try:
         whole = tensors.check_sizes(op, source.tensors, config.numerics)
     except BadInput as error:
-        raise BadInput(*(f"{arguments.source}: {text}" for text in error.problems)) from error
+        raise error.within(arguments.source) from error
     part = read_part(arguments)
     sizes = part_sizes(part, op, whole, config)
     check_nest(nest, op, sizes, config)

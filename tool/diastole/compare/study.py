@@ -153,7 +153,7 @@ def read_plan(path: Path) -> ComparisonPlan:
     try:
         return _plan_of(document, path.parent)
     except BadInput as error:
-        raise BadInput(*(f"{path}: {problem}" for problem in error.problems)) from None
+        raise error.within(path) from None
 
 
 def _plan_of(document: Mapping[str, Any], folder: Path) -> ComparisonPlan:

@@ -143,6 +143,6 @@ def advice(
     if bound in OF_BUS and (better := wider()) is not None:
         width = 2 * config.bus.data_width
         used, cycles = better["utilisation"], better["cycles"]
-        found = f"{used:.1%} used in all" if used else f"{cycles:,} cycles"
-        return f"{problem}; with bus.data_width = {width}: {found}"
+        gain = f"{used:.1%} used in all" if used else f"{cycles:,} cycles"
+        return f"{problem}; with bus.data_width = {width}: {gain}"
     return f"{problem}; {cure(config, bound)}"

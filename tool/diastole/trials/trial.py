@@ -84,7 +84,7 @@ def check_products(where: str, tensors: Mapping[str, Floats], mixture: Mixture) 
             operands = {name: tensors[name] for name in names}
             check_sizes(operation.name, operands, mixture.numerics)
         except BadInput as error:
-            problems += (f"{where}: {problem}" for problem in error.problems)
+            problems += error.within(where).problems
     if problems:
         raise BadInput(*problems)
 

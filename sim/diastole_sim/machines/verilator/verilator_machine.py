@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from ctypes import POINTER, byref, c_char_p, c_int, c_uint32, c_uint64, c_void_p
 from dataclasses import fields
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from diastole_sim.host.closing import Closing
 from diastole_sim.host.errors import HardwareHang, ProtocolError
 from diastole_sim.host.product import Product
 from diastole_sim.host.running import AddressRange, Traffic
@@ -132,7 +132,7 @@ def _load(path: Path) -> Any:
     return library
 
 
-class VerilatorMachine:
+class VerilatorMachine(Closing):
     """Product with its clock running in Verilator, its memory, and a host at its registers: a
     :class:`diastole_sim.host.running.RunningMachine`.
 
@@ -174,17 +174,6 @@ class VerilatorMachine:
             self.memory = np.empty(0, np.uint8)
             self._library.machine_delete(self._handle)
             self._handle = None
-
-    def __enter__(self) -> "VerilatorMachine":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __del__(self) -> None:
         self.close()
