@@ -119,18 +119,18 @@ def host_step(data_width):
     rng = np.random.default_rng(0)
     with Device(cached_product(changed("nano", bus={"data_width": data_width}))) as device:
 
-        def new(cls, cols=64, *, beside=False):
+        def new(cls, cols=64, *, overlap=False):
             array = rng.standard_normal((64, cols)).astype(np.float32)
-            return device.convert(array, cls, tag=0, beside=beside)
+            return device.convert(array, cls, tag=0, overlap=overlap)
 
         x = new("x")
         before = device.total_cycles
-        w1, w2 = new("w"), new("w", 10, beside=True)
+        w1, w2 = new("w"), new("w", 10, overlap=True)
         device.forward(x, w1)
         hidden = new("x")
         device.forward(hidden, w2)
         dy = new("dy", 10)
-        new("x", beside=True)
+        new("x", overlap=True)
         device.backward(hidden, w2, dy)
         device.dw(x, new("dy"))
         return device.total_cycles - before

@@ -2,10 +2,9 @@
 
     python scripts/docs.py [FOLDER]
 
-FOLDER (build/docs) gets the environment with Sphinx once, and the site in FOLDER/html. Reference
-pages are written from the descriptions that hardware and host share. Notebooks are shown with their
-stored outputs. The machine of the playground is compiled once (scripts/playground.py). Exit 1 at
-any warning of Sphinx; broken links between pages are warnings.
+FOLDER (build/docs) gets the environment with Sphinx once, and the site in FOLDER/html. Notebooks
+are shown with their stored outputs. The machine of the playground is compiled once
+(scripts/playground.py). Exit 1 at any warning of Sphinx; broken links between pages are warnings.
 """
 
 import argparse
@@ -16,7 +15,6 @@ from pathlib import Path
 
 import playground
 from environments import ROOT, environment
-from reference_pages import PAGES
 
 from diastole.cli import exit_code
 from diastole.console import say
@@ -33,9 +31,6 @@ def main(folder: Path) -> int:
         shutil.rmtree(old, ignore_errors=True)
     shutil.copytree(ROOT / "docs", source)
     shutil.copy(ROOT / "CHANGELOG.md", source / "history.md")
-    (source / "reference").mkdir()
-    for name, write in PAGES.items():
-        (source / "reference" / f"{name}.md").write_text(write())
     strict = ["--fail-on-warning", "--keep-going", "--quiet"]
     build = [programs / "python", "-m", "sphinx", *strict, "-d", folder / "doctrees"]
     if children.call([*build, source, site], cwd=ROOT, env=os.environ):

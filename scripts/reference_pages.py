@@ -1,18 +1,28 @@
-"""Reference pages of the site, written from the descriptions that hardware and host share."""
+"""Writes the reference pages, from the descriptions that hardware and host share.
 
-from typing import Any
+    python scripts/reference_pages.py [FOLDER]
+
+Without a folder renews those in `docs/reference`; a test compares them with this.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from configuration_page import configuration
+from environments import ROOT
 
 from diastole.backend import program_limits
-from diastole.config.file import FIELDS, SECTIONS, accepted, value_text
-from diastole.config.keys import Config
+from diastole.cli import exit_code
 from diastole.config.presets import PRESETS
+from diastole.console import say
 from diastole_sim.spec.program_reference import program_lines
-from diastole_sim.spec.reference import reference, table
+from diastole_sim.spec.reference import reference
 
 API = """\
 # Python
 
-Names of the package `diastole`. Each name is imported when it is first used.
+The package `diastole` has the following names, and imports a name at the first use.
 
 ```{eval-rst}
 .. autoclass:: diastole.GoldenDevice
@@ -33,38 +43,6 @@ Names of the package `diastole`. Each name is imported when it is first used.
 """
 
 
-def configuration() -> str:
-    """Return a page with a table of every section of the configuration: keys, ranges, defaults."""
-    values = Config().to_dict()
-    lines = ["# Configuration", ""]
-    lines += ["`diastole init` writes a file with all keys, their meanings and their defaults.", ""]
-    for section in ["", *SECTIONS]:
-        keys = [key for key in FIELDS if key.rpartition(".")[0] == section and key not in SECTIONS]
-        if section:
-            lines += ["", f"## {section}", ""]
-        rows = [
-            (
-                f"`{key}`",
-                _escaped(FIELDS[key].description),
-                _escaped(accepted(key)),
-                _default(key, values),
-            )
-            for key in keys
-        ]
-        lines += table("key", "meaning", "accepted", "default", rows=rows)
-    return "\n".join(lines) + "\n"
-
-
-def _escaped(text: object) -> str:
-    return str(text).replace("<", "&lt;")
-
-
-def _default(key: str, values: Any) -> str:
-    for part in key.split("."):
-        values = values[part]
-    return "" if values is None else f"`{value_text(values)}`"
-
-
 def registers() -> str:
     """Return a page with all commands, error codes and registers."""
     return f"# Commands and registers\n\n{reference()}"
@@ -72,7 +50,12 @@ def registers() -> str:
 
 def programs() -> str:
     """Return a page with the tables of the vector unit."""
-    lines = ["# Programs of the vector unit", "", "Lengths of tables are those of `nano`.", ""]
+    lines = [
+        "# Programs of the vector unit",
+        "",
+        "The lengths of tables are lengths of `nano`.",
+        "",
+    ]
     return "\n".join([*lines, *program_lines(program_limits(PRESETS["nano"]))]) + "\n"
 
 
@@ -82,3 +65,17 @@ PAGES = {
     "programs": programs,
     "api": lambda: API,
 }
+
+
+def main(folder: Path) -> int:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, write in PAGES.items():
+        (folder / f"{name}.md").write_text(write())
+    say(f"wrote the reference pages to {folder}")
+    return 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, nargs="?", default=ROOT / "docs" / "reference")
+    sys.exit(exit_code(lambda: main(parser.parse_args().folder)))

@@ -45,7 +45,7 @@ class Watched(Device):
         chosen = {"seed": SEED, "memory_bytes": MEMORY_BYTES, "watchdog_cycles": 20_000}
         super().__init__(product, **chosen | options)
         if given:  # the hardware is the same
-            self.numerics = replace(self.numerics, source="given")
+            self.numerics = replace(self.numerics, source="host")
             self._scales = TensorScales(self.numerics)
 
     def execute(self, commands, *, reads, writes, work=0):

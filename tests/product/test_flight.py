@@ -225,19 +225,19 @@ def test_products_and_a_conversion_from_python(devices, goldens, np_rng):
         for name, values in p.multiply(golden, op, wanted).values.items():
             p.same_bits(result.values[name], values, f"{op}, {name}")
     before = device.total_cycles
-    beside = device.convert(data["dY"], "dy", tag=9, step=4, beside=True)
-    assert beside.pending
+    early = device.convert(data["dY"], "dy", tag=9, step=4, overlap=True)
+    assert early.pending
     assert device.total_cycles == before
     result = p.multiply(device, "forward", held)
-    assert not beside.pending
+    assert not early.pending
     assert result.counters.total_cycles == device.total_cycles - before
     expected = golden.convert(data["dY"], "dy", tag=9, step=4)
-    assert (beside.saturated, beside.underflowed) == (expected.saturated, expected.underflowed)
-    p.same_bits(beside.values(), expected.values(), "dY")
+    assert (early.saturated, early.underflowed) == (expected.saturated, expected.underflowed)
+    p.same_bits(early.values(), expected.values(), "dY")
     p.same_bits(result.values["Y"], p.multiply(golden, "forward", wanted).values["Y"], "Y")
-    alone = device.convert(data["dY"], "dy", tag=9, step=4, beside=True)
+    alone = device.convert(data["dY"], "dy", tag=9, step=4, overlap=True)
     p.same_bits(alone.values(), expected.values(), "dY, asked for at once")
-    again = device.convert(data["dY"], "dy", tag=9, step=4, beside=True)
+    again = device.convert(data["dY"], "dy", tag=9, step=4, overlap=True)
     dw = device.dw(held["X"], again)  # of the very tensor
     want = golden.dw(wanted["X"], expected)
     p.same_bits(dw.values["dW"], want.values["dW"], "dW")

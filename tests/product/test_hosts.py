@@ -118,7 +118,7 @@ def test_host_in_c_sees_another_configuration(folder, library):
 
 def test_host_in_c_says_why_the_machine_stopped(folder, library):
     edit(folder / "host.c", r"forward.m = M;", "forward.m = M; address += 1;")
-    text = "an address is no multiple of the beat\n"
+    text = "an address is not a multiple of a beat\n"
     assert run_host(compile_host(folder, library)) == (1, text)
 
 

@@ -120,7 +120,7 @@ def test_a_program_of_ones_own_and_an_error_of_the_machine(board, root, shim):
     text = (board / "product" / "sw" / "host.c").read_text()
     put(board / "mine.c", text.replace("forward.m = M;", "forward.m = M; address += 1;"))
     status, said, _ = run(compiled(board, "HOST=mine.c"), root, shim)
-    assert (status, said) == (1, "an address is no multiple of the beat\n")
+    assert (status, said) == (1, "an address is not a multiple of a beat\n")
 
 
 @pytest.mark.parametrize(

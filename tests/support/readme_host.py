@@ -65,12 +65,12 @@ class ReadmeHost:
     @cached_property
     def places(self) -> dict[str, tuple[int, int]]:
         """By what is there, address and bytes."""
-        rows = self.tables["address", "bytes", "row pitch", "what"]
+        rows = self.tables["address", "bytes", "row pitch", "content"]
         return {what: (int(address, 0), int(size)) for address, size, _, what in rows}
 
     @cached_property
     def pitches(self) -> dict[str, int]:
-        rows = self.tables["address", "bytes", "row pitch", "what"]
+        rows = self.tables["address", "bytes", "row pitch", "content"]
         return {what.split()[0]: int(pitch) for _, _, pitch, what in rows if pitch}
 
     @cached_property
@@ -99,7 +99,7 @@ class ReadmeHost:
         """Of X, W and Y."""
         m, k, again, n = map(
             int,
-            re.search(r"^X \((\d+) x (\d+)\) and W \((\d+) x (\d+)\)", self.text, re.M).groups(),
+            re.search(r"X \((\d+) x (\d+)\) and W \((\d+) x (\d+)\)", self.text).groups(),
         )
         assert again == k
         return {"X": (m, k), "W": (k, n), "Y": (m, n)}

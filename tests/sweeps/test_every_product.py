@@ -44,7 +44,7 @@ MACHINES = {name: p.machine(f"m_{name}", name) for name in NAMES} | {
     "nvfp4 vectors": p.machine("nv_vectors", "nvfp4", rows=2, **p.grouped("1x16")),
     "nvfp4 squares": p.machine("nv_squares", "nvfp4", scale=every("up"), **p.grouped("16x16")),
     "delayed fp8": p.machine("delayed", FP8, scale={"source": "delayed"}),
-    "given fp8": p.machine("given", FP8, scale={"source": "given"}),
+    "given fp8": p.machine("given", FP8, scale={"source": "host"}),
     "exact e4m3": p.machine(
         "exact", "fp8_e4m3", cell={"window": 0}, accumulator={"fraction": 0, "headroom": 10}
     ),

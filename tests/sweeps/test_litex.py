@@ -98,7 +98,7 @@ def test_first_run_of_the_readme(name, standard, width, litex, board, tmp_path):
     found = host.result(soc.read_bytes)
     assert np.isfinite(found).all()
     assert " ".join(f"{value:g}" for value in found[0].tolist()) in host.text
-    if "It is X W exactly." in host.text:
+    if "Y is exactly X W." in host.text:
         assert (found == host.operand("X") @ host.operand("W")).all()
     assert soc.read(soc.about["csrs"]["diastole"]) == 1, "the event follows the interrupt"
     soc.write(at["STATUS"], DONE)

@@ -239,7 +239,7 @@ def test_ends_of_binary32(names, kind, powers, np_rng):
 @pytest.mark.parametrize("names", [("nvfp4",) * 3, ("fp8_e4m3",) * 3, ("e3m4",) * 3])
 def test_given_scales(names, np_rng):
     kind = "vector" if names[0] == "nvfp4" else "tensor"
-    on = device(names, (kind,) * 3, source="given")
+    on = device(names, (kind,) * 3, source="host")
     arrays = random_arrays(np_rng)
     for scales in ((0, 2, -3), (-9, 4, 8)):
         tensors = {

@@ -1,6 +1,8 @@
 """Snippets of pages of the documents, run as they stand there."""
 
 import re
+import subprocess
+import sys
 
 import numpy as np
 
@@ -42,3 +44,13 @@ def test_draws_of_the_numbers():
     for step, said in rows:
         found = eval(call.replace("step=2", f"step={step}"), names)
         assert np.array_equal(np.ravel(found), [float(word) for word in said.split(",")]), step
+
+
+def test_the_reference_pages_are_those_of_the_tree(tmp_path):
+    """`python scripts/reference_pages.py` renews the pages."""
+    script = ROOT / "scripts" / "reference_pages.py"
+    subprocess.run([sys.executable, script, tmp_path], check=True, capture_output=True)
+    made = {page.name: page.read_text() for page in tmp_path.iterdir()}
+    stored = {page.name: page.read_text() for page in (ROOT / "docs" / "reference").iterdir()}
+    assert made
+    assert made == stored

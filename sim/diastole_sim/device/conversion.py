@@ -17,7 +17,7 @@ class Conversion:
     - ``scale``: exponent of the tensor's scale if the caller gives the scale; None if the class has
       no scale for the tensor or the scale follows from the numbers.
     - ``width``: bits of a magnitude in the format ``fast``; None for the widest.
-    - ``beside``: True if the conversion may run beside the next product.
+    - ``overlap``: True if the conversion may run beside the next product.
 
     The numerics decide whether a class accepts a scale or a width.
     """
@@ -28,7 +28,7 @@ class Conversion:
     step: int = 0
     scale: int | None = None
     width: int | None = None
-    beside: bool = False
+    overlap: bool = False
 
     def __post_init__(self) -> None:
         require_choice("tensor class", self.tensor_class, CLASS_NAMES)

@@ -182,7 +182,7 @@ class DeviceProtocol(Protocol):
         step: int = 0,
         scale: int | None = None,
         width: int | None = None,
-        beside: bool = False,
+        overlap: bool = False,
     ) -> ConvertedTensor:
         """Quantise a matrix as the class specifies, with the random bits of (seed, tag, step).
 
@@ -190,7 +190,7 @@ class DeviceProtocol(Protocol):
         ``tag`` every call has a new tag.
 
         ``scale``: exponent of the binade of the tensor's largest elements, or T of NVFP4. The
-        argument is for classes with one scale per tensor where ``scale.source`` is ``given``; None
+        argument is for classes with one scale per tensor where ``scale.source`` is ``host``; None
         means a scale of 1. ValueError in all other cases and if the exponent is out of range.
 
         If ``scale.source`` is ``delayed``, the scale follows from the largest magnitude of all
@@ -200,9 +200,10 @@ class DeviceProtocol(Protocol):
         therefore distinguish the steps.
 
         ``width``: bits of a magnitude for a class of format ``fast``, None for the widest.
-        ValueError for all other formats and for a width that the machine lacks. ``beside``: True if
-        the conversion may run beside the next product, provided that the product reads other
-        tensors.
+        ValueError for all other formats and for a width that the machine lacks.
+
+        ``overlap``: True if the conversion may run beside the next product, provided that the
+        product reads other tensors.
         """
         ...
 

@@ -126,7 +126,7 @@ class Products(ABC, Generic[Tensor]):
         step: int = 0,
         scale: int | None = None,
         width: int | None = None,
-        beside: bool = False,
+        overlap: bool = False,
     ) -> Tensor:
         """Convert a matrix; see :meth:`diastole_sim.device.interface.DeviceProtocol.convert`."""
         matrix = as_matrix(_name_of(tensor_class), array)
@@ -134,7 +134,7 @@ class Products(ABC, Generic[Tensor]):
             (OPERAND_BY_CLASS[tensor_class].name,), None if tag is None else (tag,), 1
         )
         request = Conversion(
-            tensor_class, tag=tag, step=step, scale=scale, width=width, beside=beside
+            tensor_class, tag=tag, step=step, scale=scale, width=width, overlap=overlap
         )
         return self._convert(matrix.array, request)
 

@@ -47,7 +47,7 @@ class TensorScales:
         if the caller gives a scale for a class or a source that accepts none."""
         tensor_class, scale = request.tensor_class, request.scale
         storage, source = self.numerics.tensor_class(tensor_class), self.numerics.source
-        if scale is not None and not (source == "given" and storage.has_tensor_scale):
+        if scale is not None and not (source == "host" and storage.has_tensor_scale):
             raise ValueError(
                 "scale must be left out: this device takes no scale from the caller for "
                 f"class {tensor_class} (format {storage.format.name}, block "
@@ -55,7 +55,7 @@ class TensorScales:
             )
         if not storage.has_tensor_scale or source == "current":
             return None
-        if source == "given":
+        if source == "host":
             return amax_exponent(0, storage) if scale is None else scale
         magnitudes = self._magnitudes.get((tensor_class, request.tag))
         if magnitudes is None:

@@ -139,8 +139,11 @@ class ProductParameters:
 
 
 def multiply(a: OperandRows, b: OperandRows, parameters: ProductParameters) -> list[ResultTensor]:
-    """Return A B^T for two stacks of operands whose last axis is the contraction. Either stack may
-    have one operand for all products."""
+    """Return a b^T for two stacks of operands, one result for each product of the stack.
+
+    ``a`` has rows of (products, M, K) elements and ``b`` of (products, N, K); the last axis is the
+    contraction. Each result is M x N. Either stack may have one operand for all products.
+    """
     if parameters.accumulator is None:
         sums, exact = _sums(a, b, parameters)
     else:

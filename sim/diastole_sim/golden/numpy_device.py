@@ -38,7 +38,7 @@ class NumpyDevice(Products[Quantised]):
 
     def _convert(self, array: Floats, request: Conversion) -> Quantised:
         """Convert a matrix; see :func:`diastole_sim.golden.convert.quantise`. The conversion takes
-        no time, so ``beside`` changes nothing."""
+        no time, so ``overlap`` changes nothing."""
         scaled = replace(request, scale=self._scales.choose(request))
         converted = quantise(array, scaled, self.numerics, seed=self.seed)
         self._scales.remember(request, converted.amax)

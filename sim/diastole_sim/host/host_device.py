@@ -67,11 +67,13 @@ class PendingConversion:
 
 
 class HostDevice(Products[DeviceTensor], Closing):
-    """A machine as a :class:`diastole_sim.device.interface.DeviceProtocol`.
+    """Run products and conversions on a machine, as a
+    :class:`diastole_sim.device.interface.DeviceProtocol`.
 
-    ``seed`` (32 bits): seed of the stochastic roundings. ``nest``: nest of every product except the
-    fused pass, which has its own; None: for each product the nest that the model of the machine
-    finds best.
+    - ``machine``: a running machine, in Verilator or on a board.
+    - ``seed``: seed of the stochastic roundings, 32 bits.
+    - ``nest``: nest of every product except the fused pass, which has no choice of nest; None for
+      the nest that the model of the machine finds best for each product.
 
     Attributes: ``total_cycles``: cycles of all conversions and products so far. Cycles of commands
     side by side count once.
@@ -130,7 +132,7 @@ class HostDevice(Products[DeviceTensor], Closing):
     # Tensors.
 
     def _convert(self, array: Floats, request: Conversion) -> DeviceTensor:
-        """Quantise on the hardware, with ``beside`` next to the following product, unless the
+        """Quantise on the hardware, with ``overlap`` next to the following product, unless the
         product reads this tensor. The conversion runs at once if a fact about the tensor is read
         before the product."""
         tensor_class, width = request.tensor_class, request.width
@@ -161,7 +163,7 @@ class HostDevice(Products[DeviceTensor], Closing):
             work=2 * array.size,
         )
         tensor.pending = True
-        if not request.beside:
+        if not request.overlap:
             self.finish()
         return tensor
 

@@ -156,7 +156,8 @@ class Lanes:
         self.columns.append((start, start + count))
 
     def moment(self, now: int, oldest: int) -> Moment:
-        """Return the columns with an influence on further rows."""
+        """Return the state that decides further reads of rows: the columns that end after
+        ``oldest``, as cycles relative to ``now``."""
         times = [time for each in self.columns if each[1] > oldest for time in each]
         return Moment((len(times),), since(now, oldest, times))
 

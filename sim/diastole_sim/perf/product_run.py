@@ -35,8 +35,8 @@ class ModelledProduct:
 
 
 class ProductRun:
-    """Units at work on a command. ``waits``: cycles of the array without data, by the activity that
-    delayed the data."""
+    """Model the cycles of a product, with the state of all units. ``waits``: cycles of the array
+    without data, by the activity that delayed the data."""
 
     def __init__(
         self, machine: ModelledMachine, command: ModelledProduct, store: Store | None = None
@@ -58,7 +58,7 @@ class ProductRun:
         self.more = Counter[str]()  # counts of rounds that were passed over
 
     def chunk(self, chunk: Chunk) -> None:
-        """Load a chunk and multiply it."""
+        """Model the cycles in which a chunk is loaded and multiplied."""
         started, waited = self.execute.end is not None, self.execute.idle["load"]
         loaded = self.load.chunk(chunk, self.space.take(chunk))
         self.space.note_chunk(chunk, self.execute, self.execute.chunk(chunk, loaded))

@@ -66,9 +66,9 @@ def perceptron_program(
     unit are too small."""
     if limits.vector is None:
         raise ValueError("a program needs a machine with a vector unit")
-    if numerics.source == "given":
+    if numerics.source == "host":
         raise ValueError(
-            "scale.source must be current or delayed for a program, not given: no host gives scales"
+            "scale.source must be current or delayed for a program, not host: no host sets scales"
         )
     plan = MemoryPlan(
         numerics=numerics,

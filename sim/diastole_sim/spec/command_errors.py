@@ -7,7 +7,8 @@ COMMAND_VERSION = 1
 
 
 class ErrorCode(IntEnum):
-    """Reasons why the machine stopped. ``ERROR_MEANINGS`` has the texts."""
+    """Codes of the register ``error_code``: NONE, or the reason why the machine stopped. The code
+    15 has no meaning. ``ERROR_MEANINGS`` has the texts."""
 
     NONE = 0
     BAD_OPCODE = 1
@@ -33,19 +34,19 @@ ERROR_MEANINGS = {
     ErrorCode.BAD_OPCODE: "unknown opcode",
     ErrorCode.BAD_VERSION: f"command version is not {COMMAND_VERSION}",
     ErrorCode.RESERVED: "a reserved bit, or a field that the operation does not use, is not 0",
-    ErrorCode.ZERO_SIZE: "a size is 0, or there is no command to do",
-    ErrorCode.MISALIGNED: "an address is no multiple of the beat",
-    ErrorCode.WINDOW: "memory outside the windows was asked for; nothing was issued",
+    ErrorCode.ZERO_SIZE: "a size is 0, or the number of commands is 0",
+    ErrorCode.MISALIGNED: "an address is not a multiple of a beat",
+    ErrorCode.WINDOW: "a request lies outside the memory windows; the burst was not issued",
     ErrorCode.READ_RESPONSE: "the bus answered a read with an error",
     ErrorCode.WRITE_RESPONSE: "the bus answered a write with an error",
-    ErrorCode.TOO_LONG: "the contraction is longer than the accumulators hold",
-    ErrorCode.BAD_CLASS: "a tensor's class is unknown, or not that of the operand's place",
-    ErrorCode.TOO_LARGE: "a size is beyond what the machine or the table holds",
-    ErrorCode.WIDTH: "a width is none that a tensor of its class has on this machine",
+    ErrorCode.TOO_LONG: "the contraction is longer than the accumulators allow",
+    ErrorCode.BAD_CLASS: "a tensor's class is unknown, or is not the class of the operand",
+    ErrorCode.TOO_LARGE: "a size is too large for the machine or the table",
+    ErrorCode.WIDTH: "no tensor of the class has this width on this machine",
     ErrorCode.BAD_PROGRAM: "an instruction of the chain's program breaks a rule",
-    ErrorCode.NOT_FINITE: "a chain gave a NaN or Inf to a constant that is watched",
-    ErrorCode.NEST: "the machine cannot cut a product into tiles and chunks of these lengths",
-    ErrorCode.BAD_STREAM: "a stream that the chain's program names breaks a rule",
+    ErrorCode.NOT_FINITE: "a chain wrote a NaN or an Inf to a watched constant",
+    ErrorCode.NEST: "the machine has no tiles and chunks of these lengths for the product",
+    ErrorCode.BAD_STREAM: "a stream of the chain breaks a rule",
 }
 
 VECTOR_ERRORS = (ErrorCode.BAD_PROGRAM, ErrorCode.NOT_FINITE, ErrorCode.BAD_STREAM)

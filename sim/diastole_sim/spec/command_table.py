@@ -104,10 +104,12 @@ _COMMON = (
         0,
         8,
         _ALL,
-        f"{COMMAND_VERSION}",
+        f"must be {COMMAND_VERSION}",
         low=8,
     ),
-    _field("class_x", 0, 2, _CONVERT + _READS_X, "class of X (0); convert: of the tensor", low=16),
+    _field(
+        "class_x", 0, 2, _CONVERT + _READS_X, "class of X (0); convert: class of the tensor", low=16
+    ),
     _field("class_w", 0, 2, _READS_W, "class of W (1)", low=18),
     _field("class_dy", 0, 2, _READS_DY, "class of dY (2)", low=20),
     _field(
@@ -115,8 +117,9 @@ _COMMON = (
         0,
         1,
         _ALL,
-        "1: it may begin before the one before it is done, since it reads nothing that that one "
-        "writes, and writes nothing that that one reads or writes",
+        "1: the command may begin before the previous command is done: this command reads nothing "
+        "that the previous command writes, and writes nothing that the previous command reads or "
+        "writes",
         low=22,
     ),
     _field(
@@ -124,9 +127,9 @@ _COMMON = (
         0,
         8,
         _CONVERT,
-        "exponent of the scale of a whole tensor, ignored where there is none: 0 to measure it, "
-        "else e + 127, e of the largest binade; "
-        f"nvfp4: T + {NVFP4.tensor_scale_bias}, of the tensor's scale itself",
+        "exponent of the tensor's scale, ignored in classes without a tensor scale; 0: the "
+        "machine measures the scale; otherwise e + 127, where 2^e is the largest binade; "
+        f"nvfp4: T + {NVFP4.tensor_scale_bias}, where 2^T is the scale",
         low=24,
     ),
     _field("m", 1, 32, _SIZED, "M, rows of X; convert: rows of the tensor"),
@@ -139,30 +142,32 @@ _ADDRESSES = (
         4,
         ADDRESS_BITS,
         (*_CONVERT, *_READS_X, *TRANSFERS),
-        "of X; convert: of the floats",
+        "address of X; convert: of the floats; load, store: of the table",
     ),
-    _field("address_w", 6, ADDRESS_BITS, _CONVERT + _READS_W, "of W; convert: of the image"),
+    _field(
+        "address_w", 6, ADDRESS_BITS, _CONVERT + _READS_W, "address of W; convert: of the image"
+    ),
     _field(
         "address_dy",
         8,
         ADDRESS_BITS,
         _CONVERT + _READS_DY,
-        "of dY; convert: of the image of the second copy; any beat, as 0, where there is one",
+        "address of dY; convert: of the second copy; 0 or any beat for a class of one copy",
     ),
     _field(
         "out_a",
         10,
         ADDRESS_BITS,
         _addressing("out_a"),
-        "of the result: Y, dX or dW; backward: dW",
+        "address of the result: Y, dX or dW; backward: dW",
     ),
-    _field("out_b", 12, ADDRESS_BITS, _addressing("out_b"), "of dX"),
+    _field("out_b", 12, ADDRESS_BITS, _addressing("out_b"), "address of dX"),
     _field(
         "address_dy_m",
         14,
         ADDRESS_BITS,
         _addressing("address_dy_m"),
-        "of the second copy of dY; any beat, as 0, where there is one",
+        "address of the second copy of dY; 0 or any beat for one copy",
     ),
 )
 _NESTS = (
@@ -171,11 +176,18 @@ _NESTS = (
         5,
         16,
         NESTED,
-        "blocks of a tile of what streams; 0, here and in the next three: the machine's own",
+        "blocks of a tile of the streaming operand; 0 in the lengths of a nest: default",
         low=8,
     ),
     _field("nest_outer", 5, 1, NESTED, "1: the loop over lanes is outermost", low=24),
-    _field("nest_keep", 5, 2, NESTED, "what stays: 1 what streams, 2 what is held, 3 both", low=25),
+    _field(
+        "nest_keep",
+        5,
+        2,
+        NESTED,
+        "operand that stays on chip: 1 streaming, 2 stationary, 3 both",
+        low=25,
+    ),
     _field("nest_groups", 7, 8, NESTED, "slices of lanes in an output tile", low=8),
     _field("nest_chunk", 9, 16, NESTED, "blocks of the contraction loaded at a time", low=8),
 )
@@ -185,7 +197,7 @@ _CONVERSIONS = (
         3,
         2,
         _CONVERT,
-        "planes of the image less 1, in the format fast; else 0, as in the next three",
+        "planes of the image less 1, in the format fast; 0 in other formats",
         low=8,
     ),
     _field(
@@ -193,7 +205,7 @@ _CONVERSIONS = (
         3,
         1,
         _CONVERT,
-        "1: the planes are those that the scale slot says for its next, whatever `width` is",
+        "1: the scale slot gives the number of planes, and `width` is ignored",
         low=10,
     ),
     _field(
@@ -201,7 +213,7 @@ _CONVERSIONS = (
         3,
         1,
         _CONVERT,
-        "1: what the monitor counts decides how many the slot says for its next after this",
+        "1: the monitor's counts of this conversion decide the planes of the slot's next tensor",
         low=11,
     ),
     _field(
@@ -209,17 +221,17 @@ _CONVERSIONS = (
         13,
         8,
         _READS_X,
-        "scale slot + 1 whose last tensor X is, with its planes, whatever `width_x` is; 0: none, "
-        "as in the next two",
+        "1 + number of the scale slot that gives the planes of X (`width_x` is ignored); 0: no "
+        "slot",
         low=8,
     ),
-    _field("slot_w", 13, 8, _READS_W, "likewise of W", low=16),
-    _field("slot_dy", 13, 8, _READS_DY, "likewise of dY", low=24),
+    _field("slot_w", 13, 8, _READS_W, "1 + number of the scale slot of W; 0: no slot", low=16),
+    _field("slot_dy", 13, 8, _READS_DY, "1 + number of the scale slot of dY; 0: no slot", low=24),
     _field("width_x", 15, 2, _READS_X, "planes of X less 1", low=8),
     _field("width_w", 15, 2, _READS_W, "planes of W less 1", low=10),
     _field("width_dy", 15, 2, _READS_DY, "planes of dY less 1", low=12),
-    _field("tag", 14, 32, _CONVERT, "the tensor's tag, from which its random bits are drawn"),
-    _field("step", 15, 32, _CONVERT, "the training step, likewise"),
+    _field("tag", 14, 32, _CONVERT, "tag of the tensor; random bits depend on the tag"),
+    _field("step", 15, 32, _CONVERT, "training step; random bits depend on the step"),
 )
 _CHAINS = (
     _field(
@@ -227,32 +239,43 @@ _CHAINS = (
         3,
         8,
         _CONVERT,
-        "scale slot + 1 whose magnitudes of steps before give the tensor's scale, and that keeps "
-        "the one of this conversion; 0: none",
+        "1 + number of a scale slot: the magnitudes of earlier steps in the slot give the scale, "
+        "and the slot stores the magnitude of this tensor; 0: no slot",
     ),
-    _field("skip", 0, 1, CHAINS, "1: nothing is done if the step's overflow bit is set", low=23),
+    _field(
+        "skip",
+        0,
+        1,
+        CHAINS,
+        "1: the command does nothing if the overflow bit of the step is set",
+        low=23,
+    ),
     _field("columns", 0, 1, (Opcode.CHAIN,), "1: the walk goes by columns of blocks", low=25),
-    _field("update", 0, 1, (Opcode.CHAIN,), "1: it counts as wait_update", low=26),
+    _field(
+        "update", 0, 1, (Opcode.CHAIN,), "1: waiting for the chain counts as wait_update", low=26
+    ),
     _field("program", 10, 8, CHAINS, "first instruction of the program"),
     _field("program_length", 10, 6, CHAINS, "instructions of the program, 1 to 32", low=8),
-    _field("streams", 10, 7, CHAINS, "first of its 8 slots in the table of streams", low=16),
+    _field(
+        "streams", 10, 7, CHAINS, "first of the chain's 8 slots in the table of streams", low=16
+    ),
     _field(
         "which",
         1,
         32,
         TRANSFERS,
-        "0 instructions, 1 constants, 2 amax, 3 panel, 4 descriptors of streams; where widths are "
-        "decided, 5 eps, 6 widths",
+        "table: 0 instructions, 1 constants, 2 amax, 3 panel, 4 descriptors of streams; in "
+        "machines that decide widths 5 eps, 6 widths",
     ),
-    _field("first", 2, 32, TRANSFERS, "first entry of that table"),
-    _field("count", 3, 32, TRANSFERS, "how many entries"),
-    _field("advance", 6, 32, TRANSFERS, "bytes that the address advances per step"),
+    _field("first", 2, 32, TRANSFERS, "first entry of the table"),
+    _field("count", 3, 32, TRANSFERS, "number of entries"),
+    _field("advance", 6, 32, TRANSFERS, "bytes by which the address grows per step"),
     _field(
         "target",
         1,
         32,
         (Opcode.NEXT,),
-        "number of the command to go on at if STEP, which grows by 1 first, is below STEP_END",
+        "STEP grows by 1; if STEP is then below STEP_END, number of the next command",
     ),
 )
 

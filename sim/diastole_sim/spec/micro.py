@@ -107,8 +107,8 @@ SOURCE_MEANINGS = {
     Source.ZERO: "+0",
     Source.ONE: "1.0",
     Source.COLUMN: "column of the element in the tensor, as a number, exact below 2^24",
-    Source.ROW: "its row, likewise",
-    Source.INSIDE: "1.0 inside the tensor, else +0",
+    Source.ROW: "row of the element in the tensor, as a number, exact below 2^24",
+    Source.INSIDE: "1.0 inside the tensor, +0 outside",
 }
 NO_REGISTER = 31
 """Value of the field ``d`` if the instruction writes no register."""
@@ -138,34 +138,37 @@ class MicroField:
 
 FIELDS = (
     MicroField(name="op", low=0, bits=OP_BITS, meaning="operation"),
-    MicroField(name="a", low=5, bits=5, meaning="operand a: 0-15 a register, else a source"),
-    MicroField(name="b", low=10, bits=5, meaning="operand b, likewise"),
-    MicroField(name="c", low=15, bits=5, meaning="operand c, likewise"),
-    MicroField(name="d", low=20, bits=5, meaning="register that is written; 31: none"),
-    MicroField(name="o", low=25, bits=3, meaning="output stream 0-3 that is written; 7: none"),
-    MicroField(name="negate_a", low=28, bits=1, meaning="a with its sign flipped, but no NaN's"),
-    MicroField(name="negate_b", low=29, bits=1, meaning="b likewise"),
-    MicroField(name="negate_c", low=30, bits=1, meaning="c likewise"),
+    MicroField(name="a", low=5, bits=5, meaning="operand a: 0-15 registers, 16 on sources"),
+    MicroField(name="b", low=10, bits=5, meaning="operand b: 0-15 registers, 16 on sources"),
+    MicroField(name="c", low=15, bits=5, meaning="operand c: 0-15 registers, 16 on sources"),
+    MicroField(name="d", low=20, bits=5, meaning="written register; 31: no register"),
+    MicroField(name="o", low=25, bits=3, meaning="written output stream 0-3; 7: no stream"),
+    MicroField(name="negate_a", low=28, bits=1, meaning="1: flip the sign of a, except of a NaN"),
+    MicroField(name="negate_b", low=29, bits=1, meaning="1: flip the sign of b, except of a NaN"),
+    MicroField(name="negate_c", low=30, bits=1, meaning="1: flip the sign of c, except of a NaN"),
     MicroField(
-        name="turn_lanes", low=31, bits=3, meaning="t > 0: lane l takes c of lane l XOR 2^(t-1)"
+        name="turn_lanes", low=31, bits=3, meaning="t > 0: lane l reads c of lane l XOR 2^(t-1)"
     ),
     MicroField(
         name="turn_rows",
         low=34,
         bits=3,
-        meaning="t > 0: row slot r takes c of row slot r XOR 2^(t-1)",
+        meaning="t > 0: row slot r reads c of row slot r XOR 2^(t-1)",
     ),
     MicroField(
-        name="fresh", low=37, bits=1, meaning="in a line's first block c is the neutral element"
+        name="fresh",
+        low=37,
+        bits=1,
+        meaning="1: c is the neutral element in the first block of a line",
     ),
-    MicroField(name="keep", low=38, bits=1, meaning="outside the tensor the result is c"),
+    MicroField(name="keep", low=38, bits=1, meaning="1: the result outside the tensor is c"),
     MicroField(
         name="when",
         low=39,
         bits=2,
-        meaning="0 every block, 1 a line's last, 2 its first, 3 all but the last",
+        meaning="0 every block, 1 last block of a line, 2 first block, 3 all but the last",
     ),
-    MicroField(name="k", low=41, bits=8, meaning="which constant"),
+    MicroField(name="k", low=41, bits=8, meaning="number of the constant"),
 )
 """Fields from the lowest bit on. Bits without a field are 0. c is permuted by the turns first, then
 negated, then, with ``fresh``, replaced by the neutral value in the first block of a line."""

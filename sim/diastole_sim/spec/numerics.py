@@ -35,7 +35,7 @@ an overflow becomes the largest element under ``flag``."""
 WIDTHS = (2, 4, 6, 8)
 """Possible bits of a magnitude in a format of planes."""
 DEFAULT_WIDTHS = (2, 4)
-SOURCES = ("current", "delayed", "given")
+SOURCES = ("current", "delayed", "host")
 """Sources of a tensor's scale: the data, the data in steps before, or the host."""
 MAX_HISTORY = 1024
 """Most steps before whose tensors give a ``delayed`` scale."""

@@ -43,51 +43,54 @@ RESULTS = {
     MicroOp.MAD: "a * b + c, rounded after the product and after the sum",
     MicroOp.MUL: "a * b",
     MicroOp.ADD: "a + c",
-    MicroOp.MAX: "the larger of a and c, NaN if one is NaN",
-    MicroOp.MIN: "the smaller, likewise",
-    MicroOp.GT: "1 if a > c, else 0",
-    MicroOp.EQ: "1 if a = c, else 0",
-    MicroOp.SEL: "a if b is not zero, else c",
+    MicroOp.MAX: "the larger of a and c, NaN if a or c is NaN",
+    MicroOp.MIN: "the smaller of a and c, NaN if a or c is NaN",
+    MicroOp.GT: "1 if a > c, otherwise 0",
+    MicroOp.EQ: "1 if a = c, otherwise 0",
+    MicroOp.SEL: "a if b is not zero, otherwise c",
     MicroOp.MOV: "a",
-    MicroOp.EXP: "e^a; it and those below read a register, and write one",
+    MicroOp.EXP: "e^a; `exp` and the operations below read a register and write a register",
     MicroOp.RCP: "1 / a",
     MicroOp.RSQ: "1 / sqrt(a)",
-    MicroOp.LGE: "a part of a logarithm: log a = lge ln 2 + lgm lgg",
-    MicroOp.LGM: "likewise",
-    MicroOp.LGG: "likewise",
+    MicroOp.LGE: "first part of a logarithm: log a = lge ln 2 + lgm lgg",
+    MicroOp.LGM: "second part of a logarithm",
+    MicroOp.LGG: "third part of a logarithm",
 }
 """Result of every operation."""
 
 _CHAINS = """\
 ## Chains
 
-A *program* is up to {most} instructions. A *chain* is one program run over every block of a tensor,
-{b} x {b} elements: by rows of blocks, or by columns, each a *line*. Every instruction is done on a
-whole block, and sees the results of all before it. Numbers are binary32, rounded to nearest even;
-those below 2^-126 are zeros. There are {registers} registers, each a block, undefined at first.
-What breaks a rule is refused before the chain starts, as BAD_PROGRAM or BAD_STREAM.
+A *program* is up to {most} instructions. A *chain* is a program that runs over every block of a
+tensor, {b} x {b} elements, by rows or by columns of blocks. A row of blocks, or a column in a walk
+by columns, is a *line*. Every instruction works on a whole block, and sees the results of all
+earlier instructions. Numbers are binary32, rounded to nearest even; numbers below 2^-126 are zeros.
+Each of the {registers} registers holds a block, undefined at first. The machine refuses a program
+or stream that breaks a rule before the chain starts, with BAD_PROGRAM or BAD_STREAM.
 
 ## Tables
 
-`load` fills, and `store` reads, `count` entries from `first` on; those of a table lie side by side
-in memory, which begins on a beat.
+`load` fills `count` entries of a table from entry `first` on, and `store` writes entries to memory.
+Entries are contiguous in memory, from a beat on.
 """
 _INSTRUCTIONS = """\
 ## Instructions
 
-{bits} bits, the lower word first. c is turned, then negated, then fresh. {d} in `d` and {o} in `o`
-write nothing. Bits without a field, and operands that the operation has not, are 0. An instruction
-reads one stream of the panel at most.
+An instruction has {bits} bits, the lower word first. c is permuted by the turns first, then
+negated, then replaced by `fresh`. {d} in `d` and {o} in `o` write nothing. Bits without a field,
+and operands that the operation does not have, are 0. An instruction reads at most one stream of the
+panel.
 """
 _FAR_ROTATIONS = """\
-An instruction that turns rows of register `d` by 8 or more, and writes `d`, does not both read the
-panel and write a stream.
+An instruction with `turn_rows` of 8 rows or more, from register `d` to register `d`, must not both
+read the panel and write a stream.
 """
 _STREAMS = """\
 ## Streams
 
-The {inputs} inputs of a chain are the slots from its field `streams` on, the {outputs} outputs
-those behind them; a slot is {bytes} bytes, little-endian. Bits that a kind does not use are 0.
+The {inputs} inputs of a chain are the slots from the command's field `streams` on, and the
+{outputs} outputs are the next slots. A slot has {bytes} bytes, little-endian. Bits that a kind does
+not use are 0.
 """
 
 
@@ -114,10 +117,10 @@ def _tables(limits: Limits) -> list[str]:
         loaded = limits.entries(Opcode.LOAD, vector_table)
         stored = limits.entries(Opcode.STORE, vector_table)
         about = {
-            VectorTable.CONSTANTS: f"K, of {CONSTANTS} floats; {SCALE} and {INVERSE} are the scale "
-            f"of the loss and its inverse; a load of {FLOOR} sets its smallest exponent",
+            VectorTable.CONSTANTS: f"K, {CONSTANTS} floats; K[{SCALE}] is the loss scale and "
+            f"K[{INVERSE}] the inverse; a load of K[{FLOOR}] sets the smallest exponent",
             VectorTable.AMAX: _slots(limits),
-            VectorTable.PANEL: "what programs keep on the chip, vectors of floats",
+            VectorTable.PANEL: "vectors of floats on the chip",
         }.get(vector_table, "")
         words = str(entry_words(vector_table, limits.block))
         name = vector_table.name.lower()
@@ -131,13 +134,13 @@ def _slots(limits: Limits) -> str:
     """Return the description of the table of scale slots."""
     words = limits.slot_words
     if words == 1:
-        return "by scale slot, the largest magnitude of the last tensor converted"
+        return "by scale slot, the largest magnitude of the last converted tensor"
     before = words - SlotWord.BEFORE
     steps = "the step before" if before == 1 else f"each of the {before} steps before"
     return (
-        f"{words} words of each scale slot, slot s from {words} s on: the largest magnitude of its "
-        f"tensors in a step, as binary32 without a sign; the number of that step; the largest "
-        f"magnitude in {steps}, which give the scale of the next conversion"
+        f"{words} words for each scale slot, slot s from entry {words} s on: the largest magnitude "
+        f"of the slot's tensors in a step, as binary32 without a sign; the number of the step; the "
+        f"largest magnitude in {steps}. Magnitudes give the scale of the next conversion"
     )
 
 

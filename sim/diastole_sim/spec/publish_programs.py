@@ -53,9 +53,13 @@ def stream_fields(limits: Limits) -> tuple[StreamField, ...]:
 
 def instruction_names() -> Iterator[Name]:
     """Yield names for the values and the places of an instruction's fields."""
-    yield "INSTRUCTION_BYTES", MICRO_BITS // 8, "of an entry of the table of instructions"
-    yield "MOST_INSTRUCTIONS", MAX_INSTRUCTIONS, "of a program"
-    yield "REGISTERS", REGISTERS, "operands 0 on, each a block"
+    yield (
+        "INSTRUCTION_BYTES",
+        MICRO_BITS // 8,
+        "bytes of an instruction in the table of instructions",
+    )
+    yield "MOST_INSTRUCTIONS", MAX_INSTRUCTIONS, "most instructions of a program"
+    yield "REGISTERS", REGISTERS, "operands from 0 on, each a block"
     for op in MicroOp:
         yield f"MICRO_{op.name}", int(op), "operation" * (op == MicroOp.NOP)
     for source in Source:
@@ -63,15 +67,19 @@ def instruction_names() -> Iterator[Name]:
     yield "NO_REGISTER", NO_REGISTER, "in the field d"
     yield "NO_OUTPUT", NO_OUTPUT, "in the field o"
     for when in When:
-        yield f"WHEN_{when.name}", int(when), "in which blocks of a line" * (not when)
+        yield (
+            f"WHEN_{when.name}",
+            int(when),
+            "blocks of a line in which the instruction is done" * (not when),
+        )
     yield from _places("INSTRUCTION", instruction_fields())
 
 
 def stream_names(limits: Limits) -> Iterator[Name]:
     """Yield names for the values and the places of a stream's fields."""
-    yield "STREAM_BYTES", DESCRIPTOR_BYTES, "of an entry of the table of streams"
-    yield "STREAM_SLOTS", SLOTS, "of that table"
-    yield "CHAIN_STREAMS", STREAMS, "slots of a chain: its inputs, then its outputs"
+    yield "STREAM_BYTES", DESCRIPTOR_BYTES, "bytes of a descriptor in the table of streams"
+    yield "STREAM_SLOTS", SLOTS, "slots of the table of streams"
+    yield "CHAIN_STREAMS", STREAMS, "slots of a chain: inputs, then outputs"
     yield "STREAM_INPUTS", INPUTS, ""
     yield "STREAM_OUTPUTS", OUTPUTS, ""
     for kind in Kind:
@@ -87,13 +95,29 @@ def table_names(limits: Limits) -> Iterator[Name]:
         yield f"TABLE_{table.name}", int(table), "in the field which" * (not table)
     yield "SLOT_WORDS", limits.slot_words, "entries of a scale slot in the table amax"
     if limits.slot_words > 1:
-        yield "SLOT_LARGEST", int(SlotWord.LARGEST), "of them: the largest magnitude of the step"
-        yield "SLOT_STEP", int(SlotWord.STEP), "of them: the step's number"
-        yield "SLOT_BEFORE", int(SlotWord.BEFORE), "of them: of the step before; then earlier ones"
-    yield "CONSTANTS", CONSTANTS, "K[0] on, floats"
-    yield "SCALE_CONSTANT", SCALE, "the machine's: the scale of the loss"
-    yield "INVERSE_CONSTANT", INVERSE, "the machine's: its inverse"
-    yield "FLOOR_CONSTANT", FLOOR, "a load sets the smallest exponent of the scale of the loss"
+        yield (
+            "SLOT_LARGEST",
+            int(SlotWord.LARGEST),
+            "entry of a slot: largest magnitude of the step",
+        )
+        yield "SLOT_STEP", int(SlotWord.STEP), "entry of a slot: number of the step"
+        yield (
+            "SLOT_BEFORE",
+            int(SlotWord.BEFORE),
+            "entry of a slot: largest magnitude of the step before; earlier steps follow",
+        )
+    yield "CONSTANTS", CONSTANTS, "number of constants from K[0] on, floats"
+    yield "SCALE_CONSTANT", SCALE, "constant that the machine writes: the loss scale"
+    yield (
+        "INVERSE_CONSTANT",
+        INVERSE,
+        "constant that the machine writes: the inverse of the loss scale",
+    )
+    yield (
+        "FLOOR_CONSTANT",
+        FLOOR,
+        "constant whose load sets the smallest exponent of the loss scale",
+    )
 
 
 def _places(what: str, fields: tuple[MicroField, ...] | tuple[StreamField, ...]) -> Iterator[Name]:
@@ -110,4 +134,8 @@ def place_names(name: str, low: int, bits: int, meaning: str) -> Iterator[Name]:
     highest = f"bits 0 to {over - 1}" if over > 1 else "bit 0"
     yield f"{name}_WORD", word, meaning
     yield f"{name}_LOW", bit, ""
-    yield f"{name}_BITS", bits, f"goes on in {highest} of word {word + 1}" if over > 0 else ""
+    yield (
+        f"{name}_BITS",
+        bits,
+        f"the field continues in {highest} of word {word + 1}" if over > 0 else "",
+    )

@@ -79,16 +79,17 @@ def reference() -> str:
     described = Described()
     lines = [
         *("## Commands", ""),
-        f"A command is {COMMAND_BYTES} bytes of little-endian 32-bit words, on a beat. What an",
-        "operation does not use must be 0. Machines without a vector unit have the operations",
-        f"below {VECTOR_OPCODES[0]}, and no slots; those that decide no widths have neither",
-        "`by_slot` and `decides` nor slots of operands. Of a chain, `m` and `n` are the rows and",
-        "columns of its tensor; `address_x` of a load and of a store is where it reads and writes.",
+        f"A command is {COMMAND_BYTES} bytes of little-endian 32-bit words, from a beat on. Fields",
+        "that an operation does not use must be 0. A machine without a vector unit has the",
+        f"operations below {VECTOR_OPCODES[0]} only, and no scale slots. A machine that decides no",
+        "widths does not have the fields `by_slot`, `decides`, `slot_x`, `slot_w` and `slot_dy`.",
+        "In a chain, `m` and `n` are the rows and columns of the tensor. A load reads memory from",
+        "`address_x` on, and a store writes memory from `address_x` on.",
         *("", *command_tables(described), "", "## Errors", "", *error_table(described)),
         *("", "## Registers", ""),
-        f"Those from {VECTOR[0].upper()} to {VECTOR[-1].upper()} are in machines with a vector",
-        "unit. Settings are locked while the machine is busy, and so is state, which the machine",
-        "changes.",
+        f"Only machines with a vector unit have the registers {VECTOR[0].upper()} to",
+        f"{VECTOR[-1].upper()}. Registers of the kinds setting and state are locked while the",
+        "machine is busy. The machine changes registers of the kind state.",
         *("", *register_table(described), ""),
     ]
     return "\n".join(lines)
@@ -111,9 +112,8 @@ def error_table(described: Described) -> list[str]:
     order = [str(int(code)) for code in PRECEDENCE if code in described.errors]
     rows = ((f"{int(code)}", code.name, ERROR_MEANINGS[code]) for code in described.errors)
     return [
-        "Of several faults of one command the first in this order is reported: "
-        + ", ".join(order)
-        + ".",
+        "If a command has several faults, the machine reports the first fault of this order:",
+        f"{', '.join(order)}.",
         "",
         *table("code", "name", "meaning", rows=rows),
     ]

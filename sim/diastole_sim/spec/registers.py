@@ -83,7 +83,10 @@ FLAG_BITS = tuple(
             ("dy_nan", "NaN in a gradient tensor"),
             ("dy_inf", "Inf in a gradient tensor"),
             ("overflow", "a result was too large and is Inf"),
-            ("inexact", "may be not exact: groups met with d > F, or terms beyond the window"),
+            (
+                "inexact",
+                "a result may be inexact: groups met with d > F, or terms beyond the window",
+            ),
         )
     )
 )
@@ -92,12 +95,12 @@ FLAG_BITS = tuple(
 _WAITS = {
     "vector": (
         0xC8,
-        "a bank for the drain, and the vector unit or the converter did not take its results",
+        "a bank for the drain, while the vector unit or the converter did not accept results",
     ),
-    "store": (0xD0, "a bank for the drain, and memory did not take its results"),
+    "store": (0xD0, "a bank for the drain, while memory did not accept results"),
     "load": (0xD8, "operands"),
-    "update": (0xE0, "a chain that is an update"),
-    "chain": (0xE8, "another chain"),
+    "update": (0xE0, "a chain that updates parameters"),
+    "chain": (0xE8, "a chain that updates no parameters"),
     "convert": (0xF0, "a conversion"),
     "command": (0xF8, "a command"),
 }
@@ -112,34 +115,38 @@ WAIT_REGISTERS = {cause: f"wait_{cause}" for cause in WAIT_CAUSES}
 """Names of the registers by cause."""
 
 _CHAIN_REGISTERS = (
-    _register("step", 0xB0, 32, STATE, "the training step that is done"),
-    _register("step_end", 0xB4, 32, SETTING, "the step that is done no more"),
-    _register("command_first", 0xB8, 32, SETTING, "number of the command that start begins with"),
+    _register("step", 0xB0, 32, STATE, "the training step that runs"),
+    _register("step_end", 0xB4, 32, SETTING, "the first step that does not run"),
+    _register("command_first", 0xB8, 32, SETTING, "number of the first command of a run"),
     _register(
         "loss_scale",
         0xBC,
         32,
         STATE,
-        "exponent x of the scale of the loss, 2^x, from bit 0; the smallest x from bit 8, which a "
-        f"load of constant {FLOOR} sets; the largest from bit 16; bytes in two's complement",
-        _bit(31, "on", "rw", "the loss has a scale; else it is 1.0"),
+        "exponent x of the loss scale 2^x, from bit 0; smallest x from bit 8, which a load of "
+        f"constant {FLOOR} sets; largest x from bit 16; bytes in two's complement",
+        _bit(31, "on", "rw", "the loss has a scale; 0: the scale is 1.0"),
     ),
-    _register("loss_window", 0xC0, 32, SETTING, "steps without overflow after which x grows"),
+    _register(
+        "loss_window", 0xC0, 32, SETTING, "steps in a row without overflow, after which x grows"
+    ),
     _register("loss_clean", 0xC4, 32, STATE, "steps without overflow since x changed"),
 )
 
 REGISTERS = (
     _register("magic", 0x00, 32, CONSTANT, 'the letters "DIAS"'),
-    _register("version", 0x04, 32, CONSTANT, "of this register map: major, minor, 16 bits each"),
+    _register(
+        "version", 0x04, 32, CONSTANT, "version of this register map: major, minor, 16 bits each"
+    ),
     _register("config_hash", 0x08, 32, CONSTANT, "first 4 bytes of the configuration's SHA-256"),
     _register(
         "control",
         0x0C,
         32,
         SPECIAL,
-        "what the host asks for",
+        "requests of the host",
         _bit(0, "start", "w", "run the commands; ignored while busy or after an error"),
-        _bit(1, "reset", "w", "stop, forget the error and what was done; settings stay"),
+        _bit(1, "reset", "w", "stop, and clear the error and the status; settings stay"),
         _bit(2, "clear", "w", "set all counters and flags to 0"),
         _bit(8, "irq_enable", "rw", "interrupt on done and on error"),
     ),
@@ -148,30 +155,40 @@ REGISTERS = (
         0x10,
         32,
         SPECIAL,
-        "what the machine is at",
-        _bit(0, "busy", "r", "commands are being done, or a reset is"),
-        _bit(1, "done", "w1c", "all commands are done; cleared by start and reset too"),
-        _bit(2, "error", "r", "stopped by an error; cleared by reset"),
+        "state of the machine",
+        _bit(0, "busy", "r", "commands run, or a reset runs"),
+        _bit(1, "done", "w1c", "all commands are done; start and reset clear this bit too"),
+        _bit(2, "error", "r", "an error stopped the machine; reset clears this bit"),
     ),
-    _register("error_code", 0x14, 8, STATUS, "the error, 0 for none"),
+    _register("error_code", 0x14, 8, STATUS, "code of the error, 0 without an error"),
     _register("error_index", 0x18, 32, STATUS, "number of the command that failed, from 0"),
-    _register("command_count", 0x1C, 32, SETTING, "number of the command to stop before"),
-    _register("command_address", 0x20, ADDRESS_BITS, SETTING, "of command 0; on a beat"),
-    _register("seed", 0x28, 32, SETTING, "of all random bits"),
+    _register("command_count", 0x1C, 32, SETTING, "number of the command before which a run stops"),
+    _register(
+        "command_address", 0x20, ADDRESS_BITS, SETTING, "address of command 0, a multiple of a beat"
+    ),
+    _register("seed", 0x28, 32, SETTING, "seed of all random bits"),
     _register("read_base", 0x30, ADDRESS_BITS, SETTING, "first byte that may be read"),
-    _register("read_limit", 0x38, ADDRESS_BITS, SETTING, "one past the last byte that may be read"),
+    _register(
+        "read_limit", 0x38, ADDRESS_BITS, SETTING, "address after the last byte that may be read"
+    ),
     _register("write_base", 0x40, ADDRESS_BITS, SETTING, "first byte that may be written"),
-    _register("write_limit", 0x48, ADDRESS_BITS, SETTING, "one past the last that may be written"),
+    _register(
+        "write_limit",
+        0x48,
+        ADDRESS_BITS,
+        SETTING,
+        "address after the last byte that may be written",
+    ),
     _register(
         "flags",
         0x50,
         len(FLAG_BITS),
         SPECIAL,
-        "what was seen since they were cleared",
+        "events since the flags were cleared",
         *FLAG_BITS,
     ),
-    _register("saturated", 0x54, 32, STATUS, "elements that saturated when they were converted"),
-    _register("underflowed", 0x58, 32, STATUS, "elements that became zeros when converted"),
+    _register("saturated", 0x54, 32, STATUS, "converted elements that saturated"),
+    _register("underflowed", 0x58, 32, STATUS, "converted elements that became zeros"),
     _register(
         "amax",
         0x5C,
@@ -179,21 +196,27 @@ REGISTERS = (
         STATUS,
         "largest finite magnitude of the last converted tensor, as binary32",
     ),
-    _register("cycles", 0x60, 64, STATUS, "cycles of product commands, to the last write response"),
-    _register("convert_cycles", 0x68, 64, STATUS, "cycles of convert commands, likewise"),
-    _register("read_beats", 0x70, 64, STATUS, "beats that product commands read"),
-    _register("write_beats", 0x78, 64, STATUS, "beats that product commands wrote"),
-    _register("cycles_total", 0xA0, 64, STATUS, "cycles of commands, of whatever kind"),
+    _register("cycles", 0x60, 64, STATUS, "cycles of products, up to the last write response"),
+    _register(
+        "convert_cycles", 0x68, 64, STATUS, "cycles of conversions, up to the last write response"
+    ),
+    _register("read_beats", 0x70, 64, STATUS, "beats that products read"),
+    _register("write_beats", 0x78, 64, STATUS, "beats that products wrote"),
+    _register("cycles_total", 0xA0, 64, STATUS, "cycles in which any command runs"),
     _register(
         "improvement_num",
         0xA8,
         32,
         STATUS,
-        "in machines with the format fast, of what was converted last: sum of |k4 - 4 k2|, all "
-        "ones if it is larger",
+        "machines with the format fast: sum of |k4 - 4 k2| over the last converted tensor; all "
+        "ones if the sum is larger",
     ),
     _register(
-        "improvement_den", 0xAC, 32, STATUS, "likewise: sum of k2, a quarter of that of 4 k2"
+        "improvement_den",
+        0xAC,
+        32,
+        STATUS,
+        "machines with the format fast: sum of k2 over the last converted tensor",
     ),
     *_CHAIN_REGISTERS,
     *(

@@ -40,22 +40,22 @@ class Kind(IntEnum):
 
 
 KIND_MEANINGS = {
-    Kind.NONE: "none",
-    Kind.PRODUCT: "in: the result of the product that the chain belongs to, after its one rounding",
+    Kind.NONE: "no stream",
+    Kind.PRODUCT: "in: result of the product of the chain's command, rounded to binary32",
     Kind.F32: "in, out: rows of a tensor in binary32",
     Kind.BF16: "in, out: rows in bfloat16, rounded to nearest even; NaN 7fc0, subnormals zeros",
     Kind.U8: "in, out: rows of bytes; out: rounded to nearest even, 0 to 255, NaN 0",
-    Kind.MASK: "in, out: bit j B^2 + r B + l of a row of blocks; out: the value is not a zero; "
-    "in: 1.0 or +0. Each row of blocks begins on a beat, `pitch` apart",
+    Kind.MASK: "in, out: bit j B^2 + r B + l of a row of blocks; out: 1 if the value is not zero; "
+    "in: 1.0 or +0. Rows of blocks begin on a beat, `pitch` bytes apart",
     Kind.COLUMN: "in, out: a float per column, the same in all row slots; out: row slot 0 of the "
     "last block of a line by columns",
     Kind.ROW: "in, out: a float per row, the same in all lanes; out: lane 0 of the last block of a "
     "line by rows",
-    Kind.GATHERED_F32: "in: as f32, the row's number taken from a list",
-    Kind.GATHERED_U8: "in: as u8, likewise",
-    Kind.LABELS: "in: as row, an int32 as a float; -1 if it is not in 0 .. 2^24",
+    Kind.GATHERED_F32: "in: as f32, with rows in the order of a list of row numbers",
+    Kind.GATHERED_U8: "in: as u8, with rows in the order of a list of row numbers",
+    Kind.LABELS: "in: as row, an int32 as a float; -1 for an int32 outside 0 .. 2^24",
     Kind.PANEL: "in, out: on-chip memory of B-float vectors, read and written in program order",
-    Kind.IMAGE: "out: through the converter, as its class says",
+    Kind.IMAGE: "out: an image, which the converter makes in the format of the class",
     Kind.CONSTANT: "out: row slot 0, lane 0 of the last block of the walk goes to K[address]",
 }
 
@@ -99,7 +99,7 @@ PANEL_ORDER_MEANINGS = {
     PanelOrder.BLOCK: "block i * pitch + j",
     PanelOrder.BLOCK_ROW: "block i",
     PanelOrder.BLOCK_COLUMN: "block j",
-    PanelOrder.BLOCK_COLUMN_ZERO_FIRST: "block j, but +0 in the walk's first row of blocks; inputs",
+    PanelOrder.BLOCK_COLUMN_ZERO_FIRST: "block j; input: +0 in the first row of blocks of the walk",
 }
 
 
@@ -120,13 +120,13 @@ FIELDS = (
         bits=40,
         meaning="bytes, a multiple of the beat; panel: first vector; constant: index",
     ),
-    StreamField(name="kind", low=40, bits=4, meaning="what it is"),
+    StreamField(name="kind", low=40, bits=4, meaning="kind of the stream"),
     StreamField(name="tensor_class", low=44, bits=2, meaning="image: 0 x, 1 w, 2 dy"),
     StreamField(
         name="per_step",
         low=46,
         bits=1,
-        meaning="the address is that plus the register step times `offset`",
+        meaning="1: the register STEP times `offset` is added to the address",
     ),
     StreamField(
         name="watch", low=47, bits=1, meaning="out: a NaN or Inf sets the step's overflow bit"
@@ -135,32 +135,33 @@ FIELDS = (
         name="aux",
         low=48,
         bits=8,
-        meaning="image: scale slot + 1; gathered rows: table slot of the list, of kind labels; "
-        "panel: which vectors",
+        meaning="image: 1 + number of the scale slot; gathered rows: slot of the list of kind "
+        "labels; panel: order of the vectors",
     ),
     StreamField(
         name="by_slot",
         low=62,
         bits=1,
-        meaning="image: the planes that its scale slot says for its next; 0: the most there are",
+        meaning="image: 1: the scale slot gives the number of planes; 0: all planes",
     ),
     StreamField(
         name="decides",
         low=63,
         bits=1,
-        meaning="image: what the monitor counts decides those that it says after this one",
+        meaning="image: 1: counts of the monitor decide the planes of the slot's next image",
     ),
     StreamField(
         name="pitch",
         low=64,
         bits=32,
-        meaning="rows: bytes from one to the next, mask: of blocks; panel: blocks; image: tag",
+        meaning="rows: bytes from row to row; mask: bytes from one row of blocks to the next; "
+        "panel: blocks; image: tag",
     ),
     StreamField(
         name="offset",
         low=96,
         bits=32,
-        meaning="per step: bytes per step; image of two copies: from the first to the second",
+        meaning="per step: bytes per step; image of two copies: bytes from first to second copy",
     ),
 )
 """Fields of a descriptor. Bits without a field are 0, and so are fields that a kind does not

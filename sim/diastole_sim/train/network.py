@@ -159,21 +159,21 @@ class Perceptron:
         passed: list[LayerState] = []
         depth = self.depth
 
-        def weights(index: int, *, beside: bool) -> ConvertedOperand:
+        def weights(index: int, *, overlap: bool) -> ConvertedOperand:
             value = self.weights[index].value
             layer = first_layer + index
-            return session.convert(value, "w", layer=layer, step=step, beside=beside)
+            return session.convert(value, "w", layer=layer, step=step, overlap=overlap)
 
         def activations(values: Floats | ConvertedOperand, layer: int) -> ConvertedOperand:
             if isinstance(values, ConvertedOperand):
                 return values
             return session.convert(values, "x", layer=layer, step=step)
 
-        w = weights(0, beside=False)
+        w = weights(0, overlap=False)
         for index, bias in enumerate(self.biases):
             layer = first_layer + index
             x = activations(inputs, layer)
-            following = weights(index + 1, beside=True) if index + 1 < depth else None
+            following = weights(index + 1, overlap=True) if index + 1 < depth else None
             y = session.forward(x, w, layer=layer, step=step)
             passed.append(LayerState(x=x, w=w, z=host.add_bias(y, bias.value)))
             inputs = host.relu(passed[-1].z)
@@ -233,7 +233,7 @@ class Perceptron:
         def convert_following() -> None:
             if following is not None:
                 self._inputs = session.convert(
-                    following.inputs, "x", layer=0, step=step + 1, beside=True
+                    following.inputs, "x", layer=0, step=step + 1, overlap=True
                 )
 
         dy = scale.scaled(dy)

@@ -25,7 +25,7 @@ class Trainer(Protocol):
         tag: int,
         step: int = 0,
         width: int | None = None,
-        beside: bool = False,
+        overlap: bool = False,
     ) -> ConvertedTensor: ...
     def forward(self, x: ConvertedTensor, w: ConvertedTensor) -> ProductResult: ...
     def dw(self, x: ConvertedTensor, dy: ConvertedTensor) -> ProductResult: ...
@@ -104,12 +104,12 @@ class Session:
         return own if own is None else own + (self.cycles_before or 0)
 
     def convert(
-        self, array: Floats, tensor_class: str, *, layer: int, step: int, beside: bool = False
+        self, array: Floats, tensor_class: str, *, layer: int, step: int, overlap: bool = False
     ) -> ConvertedOperand:
         """Quantise a tensor once, for all products. The tag of the random bits is 4 * layer + class
         number.
 
-        ``beside``: True to convert while the next product runs. The product must not read this
+        ``overlap``: True to convert while the next product runs. The product must not read this
         tensor.
         """
         tensor = OPERAND_BY_CLASS[tensor_class]
@@ -117,7 +117,7 @@ class Session:
         tag = 4 * layer + tensor.number
         width = None if self.widths is None else self.widths.choose(tensor_class, layer, step)
         own = self.device.convert(
-            array, tensor_class, tag=tag, step=step, width=width, beside=beside
+            array, tensor_class, tag=tag, step=step, width=width, overlap=overlap
         )
         expected = None
         if self.reference is not None:
@@ -126,7 +126,7 @@ class Session:
         self._unseen.append(
             PendingTensor(name=tensor.name, layer=layer, operand=operand, step=step)
         )
-        if not beside:
+        if not overlap:
             self._see()
         return operand
 

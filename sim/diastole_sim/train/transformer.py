@@ -73,10 +73,10 @@ class LinearPass:
         layer's product."""
         index = len(self.operands)
         layer = self.first_layer + index
-        w = self._convert(index, beside=False) if self._weights is None else self._weights
+        w = self._convert(index, overlap=False) if self._weights is None else self._weights
         x = self.session.convert(values, "x", layer=layer, step=self.step)
         last = index + 1 == self.network.depth
-        self._weights = None if last else self._convert(index + 1, beside=True)
+        self._weights = None if last else self._convert(index + 1, overlap=True)
         y = self.session.forward(x, w, layer=layer, step=self.step)
         self.operands.append((x, w))
         return host.add_bias(y, self.network.biases[index].value)
@@ -90,9 +90,9 @@ class LinearPass:
         self.gradients.append((dw, host.sum_rows(dy)))
         return dx
 
-    def _convert(self, index: int, *, beside: bool) -> ConvertedOperand:
+    def _convert(self, index: int, *, overlap: bool) -> ConvertedOperand:
         value, layer = self.network.weights[index].value, self.first_layer + index
-        return self.session.convert(value, "w", layer=layer, step=self.step, beside=beside)
+        return self.session.convert(value, "w", layer=layer, step=self.step, overlap=overlap)
 
 
 @dataclass(frozen=True, kw_only=True)

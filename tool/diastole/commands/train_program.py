@@ -268,10 +268,10 @@ def program_of(
     _check_options_of(kind, values)
     if kind == "nesterov" and values.get("momentum") == 0:
         raise BadInput("--momentum of --optimizer nesterov must be above 0, not 0")
-    if config.scale.source == "given":
+    if config.scale.source == "host":
         raise BadInput(
             "scale.source must be current or delayed for training with vector.enable = "
-            "true, not given: only a host gives scales; give --set vector.enable=false to "
+            "true, not host: only a host sets scales; give --set vector.enable=false to "
             "train with a host"
         )
     try:

@@ -221,7 +221,7 @@ class ArrayConfig(Section):
     )
     transpose: Literal["in_place", "edge"] = _choice(
         "in_place",
-        "Where a transposed product is made: in the cells, or by turning what enters",
+        "Place of the transposition for dX and dW: in the cells, or at the edge of the array",
     )
 
 
@@ -249,13 +249,16 @@ class ScaleConfig(Section):
     dy: Scale = _choice(None, "Rule of gradients")
     source: Source = _choice(
         "current",
-        "Where a scale of a whole tensor comes from: its data, its data in steps before, or you",
+        "Source of the scale of a whole tensor: its data, its data in earlier steps, or the host",
     )
     history: int = _integer(
-        1, 1, MAX_HISTORY, "Steps before whose largest magnitude gives a delayed scale"
+        1, 1, MAX_HISTORY, "Number of earlier steps whose largest magnitude gives a delayed scale"
     )
     margin: int = _integer(
-        0, 0, MAX_MARGIN, "Powers of two by which a delayed scale is raised, for room above"
+        0,
+        0,
+        MAX_MARGIN,
+        "Powers of two by which a delayed scale is raised, so that larger values fit",
     )
 
 
@@ -272,19 +275,21 @@ class RoundingConfig(Section):
 
     x: Rounding = _choice("nearest", "Rounding of activations")
     w: Rounding = _choice("nearest", "Rounding of weights")
-    dy: Rounding = _choice("stochastic-b", "Rounding of gradients; a biased one destroys training")
+    dy: Rounding = _choice(
+        "stochastic-b", "Rounding of gradients; a biased rounding destroys training"
+    )
     bits: int = _integer(
         DEFAULT_RANDOM_BITS, 1, MAX_RANDOM_BITS, "Random bits of each stochastic rounding"
     )
     kind: Kind = _choice(
         KINDS[0],
-        "Where they come from: hashes, a shift register (up to 24 bits, or of 3), the element",
+        "Source of random bits: hashes, a shift register (24 bits at most, or 3), the element",
     )
     lfsr_bits: int = _integer(
         DEFAULT_LFSR_BITS,
         MIN_LFSR_BITS,
         MAX_LFSR_BITS,
-        "Bits of the shift register of the kind lfsr, at least those of a draw",
+        "Bits of the shift register of the kind lfsr, at least `bits`",
     )
 
     @model_validator(mode="before")
@@ -301,7 +306,7 @@ class FastConfig(Section):
     """The format `fast`, whose width is chosen whenever a tensor is converted."""
 
     widths: Widths = Field(
-        default=DEFAULT_WIDTHS, description="Bits of a magnitude that may be chosen"
+        default=DEFAULT_WIDTHS, description="Numbers of bits of a magnitude to choose from"
     )
 
 
@@ -310,14 +315,14 @@ class CellConfig(Section):
 
     pipeline: Literal["none", "products", "full"] = _choice(
         "none",
-        "Registers in a cell: behind its multipliers, or also in its adders, for a faster clock",
+        "Registers in a cell for a faster clock: after the multipliers, or also in the adders",
     )
     multiplier: Literal["fabric", "dsp", "dsp25"] = _choice(
         "fabric",
-        "What significands are multiplied in: logic, or DSP blocks of an FPGA; dsp25: of 25 x 18",
+        "Multipliers of significands: logic, or DSP blocks of an FPGA; dsp25: blocks of 25 x 18",
     )
     window: Window = _choice(
-        None, "Bits that a product is rounded to before it is added; 0 rounds none"
+        None, "Bits of a rounded product before the addition; 0: products are not rounded"
     )
 
 
@@ -325,23 +330,23 @@ class AccumulatorConfig(Section):
     """The accumulators: integers of SW + F + G bits, or floats that add exact sums of chunks."""
 
     fraction: int = _integer(
-        18, 0, 32, "Fraction bits F: a product is exact where no two blocks' deficits exceed F"
+        18, 0, 32, "Fraction bits F: a product is exact if the deficits of blocks do not exceed F"
     )
     headroom: int = _integer(14, 1, 16, "Headroom G: a contraction is at most 2^G blocks long")
     kind: Literal["integer", "float"] = _choice(
-        "integer", "What sums of chunks of a contraction are added as"
+        "integer", "Numbers in which the sums of chunks are added"
     )
     mantissa: Mantissa = Field(
         default=DEFAULT_MANTISSA,
         ge=MIN_MANTISSA,
         le=MAX_MANTISSA,
-        description="Bits behind the leading one of a float accumulator",
+        description="Mantissa bits of a float accumulator, after the leading one",
     )
     chunk: int = _integer(
         DEFAULT_CHUNK,
         SHORTEST_CHUNK,
         LONGEST_CHUNK,
-        "Elements that are added exactly before a float accumulator rounds: a multiple of B",
+        "Elements added exactly before a float accumulator rounds: a multiple of B",
     )
 
     @property
@@ -356,25 +361,25 @@ class BusConfig(Section):
     """The AXI4 master to memory."""
 
     data_width: Literal[32, 64, 128, 256, 512] = _choice(64, "Width of the memory bus in bits")
-    ports: Literal[1, 2] = _choice(1, "Memory buses of that width, which work side by side")
+    ports: Literal[1, 2] = _choice(1, "Number of memory buses of this width")
 
 
 class MemoryConfig(Section):
     """The memories on the chip."""
 
     output_register: bool = _choice(
-        False, "Whether memories of operands, sums and turned rows have registers"
+        False, "true: memories of operands, sums and transposed rows have output registers"
     )
 
 
 class VectorConfig(Section):
     """The vector unit, which runs programs over tensors between the products."""
 
-    enable: bool = _choice(False, "Whether the machine has one")
+    enable: bool = _choice(False, "true: the machine has a vector unit")
     special: SpecialLanes = _choice(
-        None, "Lanes of exp, reciprocals and logarithms; a quarter of the block side if left out"
+        None, "Lanes for exp, reciprocals and logarithms; default: a quarter of the block side"
     )
-    panel_kib: Panel = _choice(64, "Memory on the chip for what programs keep, in KiB")
+    panel_kib: Panel = _choice(64, "Memory on the chip for the vectors of programs, in KiB")
 
 
 class Config(Section):
@@ -388,11 +393,11 @@ class Config(Section):
     name: str = Field(default="diastole", description="Name of the top module and of the product")
     special: Special = _choice(
         "flag",
-        "What NaN and Inf become: 0 and the largest element, or NaN in every result they reach",
+        "Treatment of NaN and Inf: flag (0 and the largest element), or poison (NaN results)",
     )
     numbers: NumbersName = _choice(
         None,
-        "Published numbers, for the formats, roundings and sums that the file does not tell",
+        "Published numbers: defaults for formats, roundings and sums",
     )
     array: ArrayConfig = ArrayConfig()
     format: FormatConfig = FormatConfig()

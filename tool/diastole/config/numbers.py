@@ -92,7 +92,7 @@ NUMBERS = {
         about="Mellempudi et al., 2019, arXiv 1905.12334",
         keys={
             "format": _formats(*("fp8_e5m2",) * 3),
-            "scale": {"source": "given"},
+            "scale": {"source": "host"},
             "overflow": {"dy": "specification"},
             "rounding": {"x": "stochastic-b", "w": "nearest", "dy": "stochastic-b"},
             "accumulator": {"kind": "float", "mantissa": 23, "chunk": 64},

@@ -62,7 +62,7 @@ class FileTensors:
 
 
 def read_tensors(path: Path, op: str, numerics: Numerics, *, codes: bool = False) -> FileTensors:
-    """Return the operands of ``op``, with their scales if scale.source is `given`.
+    """Return the operands of ``op``, with their scales if scale.source is `host`.
 
     With ``codes`` an operand may be given as codes. Raises :class:`BadInput` if the file is no
     .npz, or with a line for each array that is absent or wrong.
@@ -133,7 +133,7 @@ def _read_scale(file: _Operands, name: str, numerics: Numerics, tensors: FileTen
     key, storage = f"{name}_scale", numerics.tensor_class(CLASSES[name])
     if key not in file.names or isinstance(tensors.tensors.get(name), Quantised):
         return
-    if not (storage.has_tensor_scale and numerics.source == "given"):
+    if not (storage.has_tensor_scale and numerics.source == "host"):
         tensors.notes.append(
             f"{key} is not used: {name} is {storage.format.name} in groups {storage.grouping}, and "
             f"scale.source is {numerics.source}"

@@ -87,7 +87,7 @@ def cocotb_wrapper(view: HostView, ports: Ports) -> str:
         f"  {flow} [0:0] {prefix}_{port}" for prefix in prefixes for port, flow in IDS.items()
     ]
     lines = [
-        f"// The ports of {view.name} as the models of cocotbext-axi want them.",
+        f"// Connects the ports of {view.name} to the AXI models of cocotbext-axi.",
         f"module {view.name}_wrapper (",
         ",\n".join(declared),
         ");",

@@ -8,8 +8,9 @@ from diastole.product.facts import Files, ProductFacts, black_box_path
 
 _HEAD = re.compile(r"^module (\w+) \($(.*?)^\);$", re.MULTILINE | re.DOTALL)
 _WHY = """\
-// This memory has no contents: for flows that have a macro or generated RAM of its name, instead of
-// the file of this name in rtl, whose ports it has. mem.json has its shape.
+// This module is an empty memory, for flows that provide a macro or a generated RAM with the name
+// of the module. The file with the same name in the folder rtl has the same ports and the contents.
+// mem.json has the width and the depth.
 // verilator lint_off UNDRIVEN
 // verilator lint_off UNUSEDSIGNAL
 """
@@ -66,7 +67,7 @@ def _row(memory: dict[str, Any], macro: bool) -> dict[str, Any]:
         "read_ports": sum(port["kind"] == "read" for port in memory["ports"]),
         "write_ports": sum(port["kind"] == "write" for port in memory["ports"]),
         "read_latency_cycles": latency,
-        "read_of_what_is_written": "old word or anything: no machine depends on it",
+        "read_of_what_is_written": "undefined: the old word or any value",
         "count": memory["instances"],
         "macro": macro,
         "ports": ports,

@@ -5,23 +5,23 @@
 # Verilator does not know. Every Verilator from 5.006 on knows the names below: the newest versions
 # use WIDTH as the name of two classes.
 VERILATOR_WAIVERS = {
-    "CASEINCOMPLETE": "a case only overrides the default that is assigned before it",
-    "CASEOVERLAP": "the first of the cases that match is meant",
+    "CASEINCOMPLETE": "a case only overrides a default that is assigned before the case",
+    "CASEOVERLAP": "the first matching case is intended",
     "DECLFILENAME": "the modules of a product share one file",
-    "INITIALDLY": "a delayed assignment at time 0 is what starts the combinational processes",
-    "UNOPTFLAT": "old versions take bits that depend on other bits of a net for a loop",
-    "UNUSEDSIGNAL": "sums and structures have bits that nobody reads, and nets have second names",
-    "VARHIDDEN": "a signal may have the name of the instance that it is in: scopes are apart",
-    "WIDTH": "low bits of a shifted value are meant, and unsigned operands extended with zeros",
+    "INITIALDLY": "a delayed assignment at time 0 starts the combinational processes",
+    "UNOPTFLAT": "old versions report a loop if bits of a net depend on bits of the same net",
+    "UNUSEDSIGNAL": "sums and structures have bits without readers, and nets have second names",
+    "VARHIDDEN": "a signal may have the name of the instance around the signal, in another scope",
+    "WIDTH": "low bits of shifted values are intended; zeros extend unsigned operands",
 }
 # Classes that only some versions of Verilator know, selected by the text of the messages.
 VERILATOR_WAIVERS_BY_TEXT = {
     "Procedural assignment to declaration with initial value*": (
-        "registers have a power-up value, for targets that can load one"
+        "registers have a power-up value, for targets that load power-up values"
     ),
 }
 SLANG_WAIVERS = {
-    "arith-op-mismatch": "unsigned operands are extended with zeros, which is what is meant",
+    "arith-op-mismatch": "zeros extend unsigned operands, as intended",
 }
 
 

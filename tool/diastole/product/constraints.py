@@ -19,18 +19,19 @@ def sdc(facts: ProductFacts) -> str:
     return (
         facts.heading("#")
         + f"""
-# The one clock of the design; set the period that the target should reach, in ns.
+# The design has one clock. Set the target period of the clock, in ns.
 set period {PERIOD_NS:.3f}
 create_clock -name {CLOCK} -period $period [get_ports {CLOCK}]
 
-# Of a period, what is outside of the ports: what comes in is late by it, what goes out must be
-# early by it. Most outputs are registers; ready signals of the memory's side pass one gate.
+# Delay of the logic outside the ports, as a part of the period: the delay before an input and after
+# an output. Most outputs are registers. Ready outputs to memory pass one gate.
 set outside [expr {{{OUTSIDE} * $period}}]
 
-# {RESET} is an input like the others: sampled by the clock, low for {RESET_CYCLES} rising edges at
-# least. If it comes from elsewhere, let two registers of this clock give it. It reaches every
-# register that needs a value at power-up, so let the tool build a tree for it, or replicate its
-# register; it is no false path, since all must leave the reset in the same cycle.
+# {RESET} is an ordinary input: the clock samples the reset, which must be low for at least
+# {RESET_CYCLES} rising edges. Synchronise a reset from outside with two registers of this clock.
+# The reset reaches every register that needs a value at power-up: let the tool build a tree for the
+# reset, or replicate the register that drives the reset. The reset is no false path, because all
+# registers must leave the reset in the same cycle.
 set_input_delay -clock {CLOCK} $outside [get_ports {{
 {_patterns(ports, "input")}}}]
 set_output_delay -clock {CLOCK} $outside [get_ports {{
@@ -45,10 +46,10 @@ def xdc(facts: ProductFacts) -> str:
     return (
         facts.heading("#")
         + f"""
-# For synthesis out of context (synth_design -mode out_of_context). In a whole design leave this
-# file out: there the clock comes from outside, and the ports are no pins.
+# For synthesis out of context (synth_design -mode out_of_context). Do not use this file in a whole
+# design, in which another file defines the clock, and the ports are not pins.
 create_clock -name {CLOCK} -period {PERIOD_NS:.3f} [get_ports {CLOCK}]
-# A buffer of the part that drives the clock, for its skew, is set by hand, for example:
+# To estimate the clock skew, set the location of the clock buffer, for example:
 # set_property HD.CLK_SRC BUFGCTRL_X0Y0 [get_ports {CLOCK}]
 """
     )

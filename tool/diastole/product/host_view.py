@@ -170,15 +170,27 @@ class HostView:
         limits = self.limits
         constants: dict[str, tuple[int | str, str]] = {
             "BLOCK": (self.block, "B, the side of a block"),
-            "BEAT_BYTES": (self.beat_bytes, "of one port to memory; tensors begin on a beat"),
-            "MEMORY_PORTS": (self.ports, "buses to memory"),
-            "MAX_SIZE": (limits.max_size, "of rows and columns of a tensor"),
-            "MAX_CONVERT_COLS": (limits.max_convert_cols, "of a tensor that is converted"),
-            "MAX_CONTRACTION": (self.numerics.max_contraction, "elements that a product sums"),
-            "FRACTION_BITS": (self.numerics.fraction, "F of the accumulators"),
-            "SUM_BITS": (self.sum_bits, "at least, of what is summed and of sums, below the top"),
-            "FUSED_MAX_M": (self.fused[0], "of one pass of both gradients; 0: there is none"),
-            "FUSED_MAX_N": (self.fused[1], "likewise"),
+            "BEAT_BYTES": (
+                self.beat_bytes,
+                "bytes of a beat of a memory port; tensors begin on a beat",
+            ),
+            "MEMORY_PORTS": (self.ports, "number of ports to memory"),
+            "MAX_SIZE": (limits.max_size, "most rows and most columns of a tensor"),
+            "MAX_CONVERT_COLS": (limits.max_convert_cols, "most columns of a converted tensor"),
+            "MAX_CONTRACTION": (
+                self.numerics.max_contraction,
+                "most elements of a sum in a product",
+            ),
+            "FRACTION_BITS": (
+                self.numerics.fraction,
+                "F: bits of accumulators below the last place of a term",
+            ),
+            "SUM_BITS": (self.sum_bits, "bits of terms and sums below the leading bit, at least"),
+            "FUSED_MAX_M": (
+                self.fused[0],
+                "most rows of dY in a fused pass of dX and dW; 0: no fused pass",
+            ),
+            "FUSED_MAX_N": (self.fused[1], "most columns of dY in a fused pass of dX and dW"),
         }
         for name in CLASS_NAMES:
             constants |= self._class_values(name)
@@ -186,10 +198,10 @@ class HostView:
             for opcode in (Opcode.FORWARD, Opcode.DX, Opcode.DW):
                 constants |= self._nest_values(opcode)
         if limits.vector is not None:
-            constants["VECTOR_SPECIAL_LANES"] = (self.special, "of exp, reciprocals and logarithms")
+            constants["VECTOR_SPECIAL_LANES"] = (self.special, "lanes for exp, rcp, rsq and lgg")
             constants["VECTOR_PANEL"] = (
                 limits.vector.panel_vectors,
-                "vectors of B numbers on chip",
+                "vectors of B numbers in the panel on chip",
             )
         return constants
 
@@ -198,19 +210,34 @@ class HostView:
         planes, tensor = self.numerics.planes_of(name), OPERAND_BY_CLASS[name].name
         widest = self.numerics.converted_class(name).format
         values: dict[str, tuple[int | str, str]] = {
-            "CLASS": (CLASS_NAMES.index(name), f"of {tensor}"),
-            "FORMAT": (f'"{storage.format.name}"', f"in groups of {storage.grouping}"),
-            "COPIES": (self.copies(name), "images of a tensor"),
-            "MAX_PLANES": (max(planes), "of an image, one behind the other"),
-            "ELEMENT_BITS": (storage.format.image_bits, "of an element of a plane, sign included"),
-            "PRECISION": (widest.precision, "bits of a significand, the hidden one too"),
-            "VECTOR": (group.vector or 0, "elements that share a scale; 0: squares, or all"),
+            "CLASS": (CLASS_NAMES.index(name), f"class of {tensor}"),
+            "FORMAT": (f'"{storage.format.name}"', f"format, in groups of {storage.grouping}"),
+            "COPIES": (self.copies(name), "number of images of a tensor"),
+            "MAX_PLANES": (max(planes), "most planes of an image, one behind the other"),
+            "ELEMENT_BITS": (
+                storage.format.image_bits,
+                "bits of an element of a plane, sign included",
+            ),
+            "PRECISION": (widest.precision, "bits of a significand, hidden bit included"),
+            "VECTOR": (
+                group.vector or 0,
+                "elements that share a scale; 0: squares or whole tensors",
+            ),
             "TENSOR_SCALE": (int(storage.has_tensor_scale), "1: the tensor has a scale"),
-            "SCALE_BIAS": (storage.format.tensor_scale_bias, "of the field scale"),
-            "HEADER_BYTES": (group.header_bytes, "in front of an image"),
-            "EXPONENT_BYTES": (group.exponent_bytes, "of a group of 8 blocks, padding included"),
-            "EXPONENT_RUNS": (group.runs, "runs of B exponents in them; 0: one of each block"),
-            "GROUP_BYTES": (group.group_bytes, "exponents and elements of such a group"),
+            "SCALE_BIAS": (
+                storage.format.tensor_scale_bias,
+                "bias of the exponent in the field scale",
+            ),
+            "HEADER_BYTES": (group.header_bytes, "bytes of the header of an image"),
+            "EXPONENT_BYTES": (
+                group.exponent_bytes,
+                "exponent bytes of a group of 8 blocks, padding included",
+            ),
+            "EXPONENT_RUNS": (
+                group.runs,
+                "runs of B exponents in a group; 0: an exponent per block",
+            ),
+            "GROUP_BYTES": (group.group_bytes, "bytes of a group: exponents and elements"),
         }
         return {f"{tensor.upper()}_{key}": value for key, value in values.items()}
 
@@ -220,7 +247,16 @@ class HostView:
         nests = self.limits.nests and self.limits.nests.of(opcode.name.lower())
         assert nests is not None
         return {
-            f"{opcode.name}_NEST_T": (nests.t_blocks[-1], "most blocks of a tile that streams"),
-            f"{opcode.name}_NEST_GROUPS": (nests.groups[-1], "most slices of lanes"),
-            f"{opcode.name}_NEST_CHUNK": (nests.chunk[-1], "most blocks loaded at a time"),
+            f"{opcode.name}_NEST_T": (
+                nests.t_blocks[-1],
+                "most blocks of a tile of the streaming operand",
+            ),
+            f"{opcode.name}_NEST_GROUPS": (
+                nests.groups[-1],
+                "most slices of lanes in an output tile",
+            ),
+            f"{opcode.name}_NEST_CHUNK": (
+                nests.chunk[-1],
+                "most blocks of the contraction loaded at a time",
+            ),
         }

@@ -153,7 +153,7 @@ def first_run(facts: ProductFacts, run: FirstRun) -> str:
         ("6 irq", ("STATUS.done is 1, or error", "read Y; write 1 to done")),
     )
     machine = (
-        ("4 convert X, convert W", ("read floats, write images", "responses are awaited")),
+        ("4 convert X, convert W", ("read floats, write images", "wait for write responses")),
         ("5 forward", (f"Y = X W, {m} x {n} floats", "the last response sets done")),
     )
     boxes = [

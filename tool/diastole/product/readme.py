@@ -18,24 +18,25 @@ from diastole_sim.spec.sizes.queues import BURST_BEATS, OPEN_READS, OPEN_WRITES
 
 TEMPLATE = Path(__file__).parent / "texts" / "readme.md"
 _SECOND_PORT = """\
-- The second port, `m_axi1_*`, is used by products beside the first, with the same rules; both must
-  see the same memory. What one has written the other may read once it has been answered.
+- Products also use the second port, `m_axi1_*`, with the same rules. Both ports must see the same
+  memory. A port may read data that the other port wrote as soon as the write has its response.
 """
 _FUSED = """
-`backward` runs dX and dW in one pass for M up to {m} and N up to {n}, else one after the other."""
+`backward` runs dX and dW in one pass for M up to {m} and N up to {n}, otherwise in two passes."""
 _VECTOR = """
-This machine has a vector unit. Its operations run programs, which `load` puts into its tables:
-`{path}` has their encoding. A host that only converts and multiplies leaves COMMAND_FIRST, STEP,
-STEP_END and the loss's scale as they are after a reset.
+This machine has a vector unit. Operations of the vector unit run programs, which `load` writes into
+tables of the unit. `{path}` describes the encoding. A host that only converts
+and multiplies leaves COMMAND_FIRST, STEP, STEP_END and LOSS_SCALE at the values after a reset.
 """
 _ENCODERS = """
 
-For the vector unit there are the structures `{name}_instruction` and `{name}_stream`, with
-`{name}_encode_instruction` and `{name}_encode_stream`, which write entries of its tables, and names
-of all that their fields hold.\
+For the vector unit, the driver has the structures `{name}_instruction` and `{name}_stream`. The
+functions `{name}_encode_instruction` and `{name}_encode_stream` write entries of the tables of the
+unit. The header has names for all values of the fields.\
 """
-_PLANES = """ Planes: an image of more than one is so many images, one behind
-the other, each of the size above; a command has their number less 1 in `width` and `width_x`, ...\
+_PLANES = """ An image with several planes
+consists of one image per plane, one behind the other, each of the size above. A command has the
+number of planes less 1 in `width`, `width_x`, `width_w` or `width_dy`.\
 """
 
 
@@ -92,9 +93,9 @@ def _figures(facts: ProductFacts) -> dict[str, Any]:
         "max_cols": max_convert_cols(plan),
         "max_contraction": plan.numerics.max_contraction,
         "second_port": _SECOND_PORT if plan.ports > 1 else "",
-        "who": "each of which the machine does whole"
+        "who": "all computed by the machine"
         if facts.vector
-        else "whose products the machine does",
+        else "with products computed by the machine",
         "encoders": _ENCODERS.format(name=facts.name) if facts.vector else "",
         "vector": _VECTOR.format(path=programs_path(facts)) if facts.vector else "",
         "fused": _FUSED.format(
@@ -140,7 +141,7 @@ def _numbers(facts: ProductFacts) -> list[str]:
 
 def _run_lines(run: FirstRun) -> dict[str, Any]:
     """Return the texts on the first run."""
-    exact = "It is X W exactly." if run.is_exact else "It is X W within the error of the formats."
+    exact = "Y is exactly X W." if run.is_exact else "Y is X W within the error of the formats."
     return {
         **run.sizes,
         "base": f"{BASE:08X}",

@@ -21,68 +21,71 @@ from diastole_sim.spec.rounding import DRAW_BITS, SHARED_DRAW_BITS, is_stochasti
 EXAMPLE_SEED, EXAMPLE = 1, 6
 """Seed and number of the random values that the README shows."""
 
-_NO_DRAWS = "Random bits: no class rounds with any, so SEED, `tag` and `step` change nothing."
+_NO_DRAWS = "Random bits: no class rounds stochastically. SEED, `tag` and `step` have no effect."
 _HASHED = (
-    "Random bits: a and b, words of 32 bits, are a Threefry-2x32 hash of {rounds} rounds (Salmon "
-    "et al., SC'11). k0 = SEED, k1 = `tag`, k2 = k0 xor k1 xor 0x{parity:08X}, c1 = {step}, and c0 "
-    "follows from the place:"
+    "Random bits: a and b are the two words of 32 bits of a Threefry-2x32 hash of {rounds} rounds "
+    "(Salmon et al., SC'11). k0 = SEED, k1 = `tag`, k2 = k0 xor k1 xor 0x{parity:08X}, c1 = "
+    "{step}, and c0 depends on the place of the element:"
 )
 _ROUNDS = """\
     a, b = c0 + k0, c1 + k1
     for r in 0 .. {last}:
-        a = a + b;  b = turned_left(b, n[r mod {turns}]) xor a;  n = {rotations}
-        if j = (r + 1) / 4 is whole:  a = a + k[j mod 3];  b = b + k[(j + 1) mod 3] + j"""
+        a = a + b;  b = rotate_left(b, n[r mod {turns}]) xor a;  n = {rotations}
+        if j = (r + 1) / 4 is an integer:  a = a + k[j mod 3];  b = b + k[(j + 1) mod 3] + j"""
 _COUNTER = (
-    "Element number i of a tensor, row by row without padding, has c0 = floor(i / 4), and of the "
-    "64 bits a + 2^32 b the {draw} from bit {draw} (i mod 4) on; R is the top {bits} of these. "
-    "{second} With SEED {seed}, tag 0 and step 0 the first R are {shown}."
+    "Elements of a tensor are numbered row by row, without padding. Element i has c0 = floor(i / "
+    "4). The draw of element i has {draw} bits: the bits of a + 2^32 b from bit {draw} (i mod 4) "
+    "on. R is the top {bits} bits of the draw. {second} With SEED {seed}, tag 0 and step 0, the "
+    "first values of R are {shown}."
 )
-_SECOND_OF_THE_SAME = "A second copy takes the top {bits} of their low {shared} instead."
-_SECOND_OF_ANOTHER = "A second copy takes those of the tag with its highest bit inverted."
+_SECOND_OF_THE_SAME = "In a second copy, R is the top {bits} of the low {shared} bits of the draw."
+_SECOND_OF_ANOTHER = "In a second copy, the highest bit of `tag` is inverted for the hash."
 _LFSR = (
-    "Row i of a tensor, c0 = i, has a register of n = {n} bits. o is a, for a second copy b, and "
-    "u = o mod 2^{start}: the state s of column 0 is 1 + floor(u (2^n - 1) / 2^{start}), that of "
-    "the next {step} (2 s + p) mod 2^n, p the parity of the bits {taps} of s, the lowest being 1. "
+    "Row i of a tensor has c0 = i, and a register of n = {n} bits. o is a, or b for a second copy, "
+    "and u = o mod 2^{start}. The state s of the register at column 0 is 1 + floor(u (2^n - 1) / "
+    "2^{start}). The state at the next {step} is (2 s + p) mod 2^n, where p is the parity of the "
+    "bits {taps} of s, and bit 1 is the lowest bit. "
 )
-_LOW_BITS = "R is the low {bits} bits of the state of the element's column."
+_LOW_BITS = "R is the low {bits} bits of the state at the column of the element."
 _PAIRS = (
-    "R is s of the element's pair of columns where column + floor(column / 2) + floor(o / "
-    "2^{start}) is even, else 7 - s."
+    "s is the state at the pair of columns of the element. R is s if column + floor(column / 2) + "
+    "floor(o / 2^{start}) is even, and 7 - s otherwise."
 )
-_DATA = "Random bits: R is the low {bits} bits of the number's own significand in binary32."
+_DATA = "Random bits: R is the low {bits} bits of the significand of the number in binary32."
 
 _EXPONENTS = (
-    "Shared exponents: amax is the largest finite magnitude of a group, m 2^(x - 23) with m from "
-    "2^23 to 2^24 - 1; numbers below 2^-126 count as zeros. The exponent byte is e + {bias}, e at "
-    "most {most}. {classes}"
+    "Shared exponents: amax = m 2^(x - 23) is the largest finite magnitude of a group, with m from "
+    "2^23 to 2^24 - 1. Numbers below 2^-126 count as zeros. The exponent byte is e + {bias}, and e "
+    "is at most {most}. {classes}"
 )
 _TWO_LEVELS = (
-    "T is the smallest with amax of the whole tensor <= {largest} 2^T, unless the command's "
-    "`scale` says it, and a group's byte is the E4M3 code of amax / (6 2^T), {rounded}, at most "
-    "448{other} (`{rule}`)"
+    "T is the smallest integer with amax of the whole tensor <= {largest} 2^T, unless `scale` of "
+    "the command gives T. The exponent byte of a group is the E4M3 code of amax / (6 2^T), rounded "
+    "{rounded}, at most 448{other} (`{rule}`)"
 )
 _FOUR = (
-    ", or that of amax / (4 2^T) where the sum of the squares of the group's errors, of elements "
-    "rounded to nearest, is smaller so"
+    ", or the code of amax / (4 2^T) if this code gives the smaller sum of squared errors of the "
+    "group, for elements rounded to nearest"
 )
 _FOLDED = (
-    " Each block has a byte of its own: where its largest element is below the format's top "
-    "binade, its exponent is lowered by the binades between, by one less where a code would become "
-    "that of NaN; the values stay."
+    " Every block has a separate exponent byte. If the largest element of a block is below the top "
+    "binade of the format, the exponent of the block is lowered by the binades between. The "
+    "exponent is lowered by one binade less if a code would become the code of NaN. The values do "
+    "not change."
 )
 _NEAREST = "to nearest, ties to even"
 _ROUNDED = {"nearest": _NEAREST, FOUR_OVER_SIX: _NEAREST, "up": "upwards"}
 
 _FUNCTIONS = (
-    "Functions: `exp`, `rcp`, `rsq` and `lgg` are parabolas on tables of segments. Their largest "
-    "errors are these, in units of the last place of the exact result; other operations are "
-    "rounded to nearest even, and results below 2^-126 are zeros."
+    "Functions: `exp`, `rcp`, `rsq` and `lgg` are parabolas, with a table of segments for each "
+    "function. The largest errors below are in units of the last place of the exact result. All "
+    "other operations are rounded to nearest even. Results below 2^-126 are zeros."
 )
 _JUDGED = {
     "exp": ("e^a", "10 million numbers from -87.3 to 88.7"),
     "rcp": ("1 / a", "all significands"),
-    "rsq": ("1 / sqrt(a)", "all significands, of even and of odd exponents"),
-    "lgg": ("log(1 + d) / d", "all d of -1/4 to 1/2"),
+    "rsq": ("1 / sqrt(a)", "all significands, with even and odd exponents"),
+    "lgg": ("log(1 + d) / d", "all d from -1/4 to 1/2"),
 }
 
 
@@ -150,10 +153,10 @@ def rule_text(storage: TensorClass) -> str:
         "ceil": 1 << BINARY32_SIGNIFICAND_BITS - 1,
         "rceil": kind.max_significand << dropped,
     }
-    text = {"fixed": f"e = {MAX_EXPONENT}, whatever amax is", "floor": "e = x"}.get(rule)
-    text = text or f"e = x + 1 where m > {above[rule]}, else x"
+    text = {"fixed": f"e = {MAX_EXPONENT} for every amax", "floor": "e = x"}.get(rule)
+    text = text or f"e = x + 1 if m > {above[rule]}, otherwise e = x"
     if storage.has_tensor_scale:
-        text = f"{text}, amax being that of the whole tensor, unless the command's `scale` says e"
+        text = f"{text}, for amax of the whole tensor, unless `scale` of the command gives e"
     return f"{text} (`{rule}`)"
 
 
@@ -165,7 +168,7 @@ def function_lines(facts: ProductFacts) -> list[str]:
         (f"`{name}`", what, f"{LARGEST_ERRORS[name]:.2f}", among)
         for name, (what, among) in _JUDGED.items()
     )
-    heads = ("operation", "exact", "largest error", "among")
+    heads = ("operation", "exact", "largest error", "inputs")
     return [*_paragraph(_FUNCTIONS), "", *table(*heads, rows=rows)]
 
 

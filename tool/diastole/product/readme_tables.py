@@ -14,11 +14,12 @@ from diastole_sim.spec.image import Bytes, GroupLayout
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 from diastole_sim.spec.operations import FORWARD, OPERAND_BY_CLASS, Operation
 from diastole_sim.spec.reference import table
+from diastole_sim.spec.rounding import is_stochastic
 
 BYTES_A_LINE = 16
 _CONVERT_FIELDS = (
-    "`address_x`: the floats; `address_w`: the image; `address_dy`: that of the second copy where "
-    "the class has two; `class_x`: the class; `tag`, `step`: any numbers"
+    "`address_x`: floats; `address_w`: image; `address_dy`: image of the second copy in classes "
+    "with two copies; `class_x`: class; `tag`, `step`: any numbers"
 )
 
 
@@ -35,7 +36,7 @@ def facts_table(facts: ProductFacts) -> list[str]:
     """Return a table of the main properties of the machine."""
     plan = facts.config.plan
     bits = sum(m["width"] * m["depth"] * m["instances"] for m in facts.memories)
-    sums = f"float, {plan.mantissa} bits behind the leading one" if plan.floats else "integer"
+    sums = f"float, {plan.mantissa} bits below the leading bit" if plan.floats else "integer"
     rows: list[tuple[str, ...]] = [
         ("array", f"{plan.rows} x {plan.cols} cells of B x B multipliers, B = {plan.block}"),
         ("multipliers", str(plan.macs)),
@@ -45,7 +46,7 @@ def facts_table(facts: ProductFacts) -> list[str]:
         ("vector unit", f"{plan.block} lanes" if plan.vector else "none"),
         ("configuration", f"`{facts.config.config_sha256}`"),
     ]
-    return table("what", "this machine", rows=rows)
+    return table("property", "this machine", rows=rows)
 
 
 def classes_table(facts: ProductFacts) -> list[str]:
@@ -103,7 +104,7 @@ def operations_table(facts: ProductFacts) -> list[str]:
         )
         fields = "; ".join([*reads(operation), *written])
         rows.append((opcode.name.lower(), ", ".join(equations), fields))
-    return table("operation", "what", "addresses", rows=rows)
+    return table("operation", "result", "addresses", rows=rows)
 
 
 def _factor(name: str, plain: bool) -> str:
@@ -122,23 +123,24 @@ def value_lines(facts: ProductFacts) -> list[str]:
 def _value(format: Format) -> str:
     if format.planes:
         return (
-            "c is a magnitude of m bits whose planes have its bits, the highest first, two each; "
-            "c * 2^(s - 126 - m), s the exponent byte"
+            "c * 2^(s - 126 - m), where c is the magnitude code of m bits and s is the exponent "
+            "byte; a plane holds two bits of c, and the first plane holds the highest bits"
         )
     if not format.exponent_bits:
         shift = 127 + format.fraction_bits - 1
-        return f"c * 2^(s - {shift}), c the magnitude code, s the exponent byte"
+        return f"c * 2^(s - {shift}), where c is the magnitude code and s is the exponent byte"
     digits, bias = format.fraction_bits, format.bias
     code = (
-        f"v(c), f = c >> {digits}, t = c & {2**digits - 1}: (1 + t / {2**digits}) * "
-        f"2^(f - {bias}), and t / {2**digits} * 2^{1 - bias} where f is 0;"
+        f"f = c >> {digits} and t = c & {2**digits - 1}; v(c) = (1 + t / {2**digits}) * "
+        f"2^(f - {bias}), or t / {2**digits} * 2^{1 - bias} if f is 0;"
     )
     if format.two_level:
         return (
-            f"{code} v(c) * u * 2^T, u the E4M3 number whose code is the exponent byte, T the "
-            "header's 16 bits in two's complement"
+            f"{code} the value is v(c) * u * 2^T, where u is the E4M3 number with the exponent "
+            "byte as the code, and T is the header, 16 bits in two's complement"
         )
-    return f"{code} v(c) * 2^(s - {127 + format.top_exponent}), s the exponent byte"
+    shift = 127 + format.top_exponent
+    return f"{code} the value is v(c) * 2^(s - {shift}), where s is the exponent byte"
 
 
 def exponent_lines(facts: ProductFacts) -> list[str]:
@@ -157,57 +159,66 @@ def exponent_lines(facts: ProductFacts) -> list[str]:
 
 def _exponents(storage: TensorClass, block: int) -> str:
     if not storage.two_copies:
-        return "the 8 bytes are those of the group's 8 blocks."
+        return "the 8 bytes are the exponents of the 8 blocks of the group."
     size = storage.grouping.size
     runs = max(1, 8 * block // size)
     return (
-        f"{runs} runs of {block} bytes: byte {block} q + r is of row r, of the q-th vector of "
-        f"{size} elements that the group meets (block j of the row belongs to vector "
-        f"floor({block} j / {size}))."
+        f"{runs} {'run' if runs == 1 else 'runs'} of {block} bytes. Byte {block} q + r is the "
+        f"exponent of row r and of vector q of {size} elements; q = 0 is the first vector of the "
+        f"row that the group meets. Block j of a row of blocks belongs to vector "
+        f"floor({block} j / {size})."
     )
 
 
 _SPECIAL = {
-    "flag": "NaN becomes 0, and Inf the largest element (a zero in a group without another number)",
+    "flag": "NaN becomes 0. Inf becomes the largest element, or 0 in a group without other numbers",
     "poison": (
-        "NaN and Inf become those of the format, or, where it has none, their group is not a "
-        "number, nor is any result that they reach"
+        "NaN and Inf become the NaN and the Inf of the format. If the format has none, the whole "
+        "group becomes NaN, and so does every result that depends on the group"
     ),
 }
 _CONVERSION = (
-    "`convert`: {special}; FLAGS say so. What is beyond the largest element becomes {beyond}."
+    "`convert`: {special}. FLAGS records NaN and Inf. A number beyond the largest element becomes "
+    "{beyond}."
 )
 _ROUNDING = (
-    "Rounding, nu of what is lost in units of the last place: up, away from zero, where {rules}."
+    "Rounding: nu is the part of an element that rounding drops, in units of the last place. The "
+    "element is rounded up, away from zero, if the condition of the rounding holds. {rules}."
 )
 _PRODUCT = (
-    "Products: of {block} terms along the contraction the sum is exact{window}. It is shifted "
-    "right by d, what the exponents of both groups are below the largest of their rows along the "
-    "contraction, with F = {fraction} bits behind the last place of a term: nothing is lost where "
-    "d <= F; else it is rounded there, to nearest, ties upward, and FLAGS.inexact is set, whatever "
-    "the bits were. Such sums are added exactly."
+    "Products: the sum of {block} terms along the contraction is exact{window}. The sum is shifted "
+    "right by d, with F = {fraction} bits below the last place of a term. d is the sum of two "
+    "distances: for each operand, the exponent of the group below the largest exponent of the row "
+    "along the contraction. If d <= F, no bit is lost. If d > F, the shifted sum is rounded to "
+    "nearest, ties upward, and FLAGS.inexact is set even if all lost bits are 0. The shifted sums "
+    "are added exactly."
 )
 _CHUNK = (
-    "That holds for {chunk} terms. Their sum is rounded to {precision} significant bits, to "
-    "nearest, ties to even, added to that of those before, and rounded so again."
+    "The addition is exact for {chunk} terms. The sum of {chunk} terms is rounded to {precision} "
+    "significant bits, to nearest, ties to even, and added to the sum of the terms before. The new "
+    "sum is rounded in the same way."
 )
 _RESULT = (
-    "The result is rounded once to binary32, to nearest, ties to even; beyond its largest number "
-    "it is Inf, and FLAGS.overflow is set."
+    "The result is rounded once to binary32, to nearest, ties to even. A result beyond the largest "
+    "number of binary32 becomes Inf, and FLAGS.overflow is set."
 )
 
 
 def number_lines(facts: ProductFacts) -> list[str]:
     """Return the rounding rules of conversions and products, and the treatment of NaN and Inf."""
     numerics, floats = facts.config.numerics, facts.config.numerics.accumulator
-    classes = {OPERAND_BY_CLASS[name].name: numerics.tensor_class(name) for name in CLASS_NAMES}
-    beyond = ", ".join(
-        f"in {OPERAND_BY_CLASS[name].name} {_beyond(numerics, name)}" for name in CLASS_NAMES
-    )
-    rules = dict.fromkeys(_rule(one.rounding, numerics) for one in classes.values())
+    tensors: dict[str, list[str]] = {}
+    for name in CLASS_NAMES:
+        tensors.setdefault(_beyond(numerics, name), []).append(OPERAND_BY_CLASS[name].name)
+    beyond = "; ".join(f"{text} in {', '.join(names)}" for text, names in tensors.items())
+    roundings = dict.fromkeys(numerics.tensor_class(name).rounding for name in CLASS_NAMES)
+    rules = [f"`{rounding}`: {_rule(rounding, numerics.random_bits)}" for rounding in roundings]
+    if any(map(is_stochastic, roundings)):
+        source = _DRAWN.get(numerics.rounding_kind, _HASHED)
+        rules.append(f"R is {numerics.random_bits} bits of {source}")
     texts = [
         _CONVERSION.format(special=_SPECIAL[numerics.special], beyond=beyond),
-        _ROUNDING.format(rules="; ".join(rules)),
+        _ROUNDING.format(rules=". ".join(rules)),
         _PRODUCT.format(block=numerics.block, window=_window(numerics), fraction=numerics.fraction),
     ]
     if floats is not None:
@@ -218,29 +229,24 @@ def number_lines(facts: ProductFacts) -> list[str]:
 def _beyond(numerics: Numerics, name: str) -> str:
     """Return the result of converting a finite number beyond the largest element of a class."""
     if not numerics.flags_overflow(name):
-        return "the largest"
+        return "the largest element"
     special = "NaN" if numerics.tensor_class(name).format.specials == "nan" else "Inf"
     if numerics.overflow_code(name) is None:
-        return f"the largest, and counts as {special} in FLAGS"
-    return f"{special}, and FLAGS say so"
+        return f"the largest element (recorded as {special} in FLAGS)"
+    return f"{special} (recorded in FLAGS)"
 
 
 _DRAWN = {"data": "the number itself"}
-_HASHED = "a hash of SEED, the tag, the step and the element's place"
+_HASHED = "a hash of SEED, the tag, the step and the place of the element"
 
 
-def _rule(rounding: str, numerics: Numerics) -> str:
-    bits = numerics.random_bits
-    drawn = f"R {bits} bits of {_DRAWN.get(numerics.rounding_kind, _HASHED)}"
+def _rule(rounding: str, bits: int) -> str:
+    """Return the condition for rounding up, with ``bits`` random bits in R."""
     return {
-        "nearest": "nu > 1/2, or nu = 1/2 and what is kept is odd (`nearest`)",
-        "stochastic-a": f"floor({2**bits} nu) + R >= {2**bits} (`stochastic-a`, {drawn})",
-        "stochastic-b": (
-            f"floor({2 ** (bits + 1)} nu) + 2 R + 1 >= {2 ** (bits + 1)} (`stochastic-b`, {drawn})"
-        ),
-        "stochastic-c": (
-            f"{2**bits} nu, rounded to nearest even, + R >= {2**bits} (`stochastic-c`, {drawn})"
-        ),
+        "nearest": "nu > 1/2, or nu = 1/2 and the kept part is odd",
+        "stochastic-a": f"floor({2**bits} nu) + R >= {2**bits}",
+        "stochastic-b": f"floor({2 ** (bits + 1)} nu) + 2 R + 1 >= {2 ** (bits + 1)}",
+        "stochastic-c": f"n + R >= {2**bits}, where n is {2**bits} nu rounded to nearest even",
     }[rounding]
 
 
@@ -255,8 +261,8 @@ def _window(numerics: Numerics) -> str:
     if not rounded:
         return ""
     return (
-        f" but for terms of more than {max(rounded)} bits, rounded to these, half away from zero, "
-        "with FLAGS.inexact"
+        f", except that terms of more than {max(rounded)} bits are first rounded to "
+        f"{max(rounded)} bits, half away from zero, which sets FLAGS.inexact"
     )
 
 
@@ -288,7 +294,7 @@ def place_table(run: FirstRun) -> list[str]:
         (f"0x{place.address:08X}", str(place.size), str(pitches.get(name, "")), place.what)
         for name, place in run.places.items()
     )
-    return table("address", "bytes", "row pitch", "what", rows=rows)
+    return table("address", "bytes", "row pitch", "content", rows=rows)
 
 
 def write_table(run: FirstRun) -> list[str]:

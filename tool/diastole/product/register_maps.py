@@ -12,20 +12,25 @@ from diastole_sim.spec.systemrdl import systemrdl
 _REGISTERS = """\
 ## Registers
 
-Words of 32 bits behind AXI4-Lite. A register of more bits has its upper part at its offset + 4; a
-driver reads a counter as upper, lower, upper, until both uppers are the same. `constant` and
-`status` are read only: a write is answered with SLVERR. `setting` is read and written; a write
-while the machine is busy is answered with SLVERR and changes nothing, and so of `state`, which the
-machine changes too. Bits of `special` registers: r is read only, rw is read and written, w acts
-when 1 is written and reads 0, w1c is read, and cleared where 1 is written. Offsets without a
-register answer DECERR.
+Registers are words of 32 bits on AXI4-Lite. A register of more bits has the upper part at the
+offset of the register + 4. A driver reads a counter as upper, lower, upper part, and repeats the
+reads until both upper parts are equal. An access to an offset without a register is answered with
+DECERR.
+
+- `constant` and `status`: read only. A write is answered with SLVERR.
+- `setting`: read and written. A write while the machine is busy is answered with SLVERR and changes
+  nothing.
+- `state`: like `setting`, but the machine also changes the register.
+- `special`: every bit has an access. `r` is read only. `rw` is read and written. `w` acts when 1 is
+  written, and reads 0. `w1c` is read, and a write of 1 clears the bit.
 """
 _COMMANDS = """\
 ## Commands
 
-A command is {bytes} bytes: {words} little-endian words of 32 bits, on a beat of {beat} bytes.
-Commands lie one behind the other. A field that the operation does not use must be 0, and so must
-all bits without a field. A field of more than 32 bits goes on from bit 0 of the next word.
+A command has {bytes} bytes: {words} little-endian words of 32 bits. A command begins on a beat of
+{beat} bytes, and commands lie one behind the other. Fields that the operation does not use must be
+0, and bits without a field must be 0. A field of more than 32 bits continues at bit 0 of the next
+word.
 """
 
 

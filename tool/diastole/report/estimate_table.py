@@ -119,8 +119,8 @@ def cure(config: Config, bound: str) -> str:
     cures = {
         LATENCY: "larger products, or a memory that answers sooner, wait less",
         "draining": "a longer contraction hides it",
-        CONVERTER: "conversions beside products (Device.convert(..., beside=True)) hide behind the "
-        "products",
+        CONVERTER: "conversions beside products (Device.convert(..., overlap=True)) hide behind "
+        "the products",
         "start": hidden,
         "end": hidden,
     }

@@ -284,7 +284,7 @@ class ConverterSizes:
 
     @cached_property
     def in_pieces(self) -> tuple[bool, ...]:
-        """True for every class whose tiles have several pieces."""
+        """By the number of a class, True if the tiles of the class have several pieces."""
         return tuple(self.piece_cols(cls) < self.tile_cols(cls) for cls in range(len(CLASS_NAMES)))
 
     @cached_property

@@ -23,7 +23,7 @@ def test_refusals(tensor_class, given, message):
 
 def test_what_is_not_asked():
     asked = Conversion("x")
-    assert (asked.tag, asked.step, asked.scale, asked.width, asked.beside) == (
+    assert (asked.tag, asked.step, asked.scale, asked.width, asked.overlap) == (
         0,
         0,
         None,

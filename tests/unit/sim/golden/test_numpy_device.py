@@ -361,9 +361,7 @@ def scaled(power, shape=(3, 5)):
 
 def test_a_given_scale():
     """Elements of E4M3 go up to 1.75 * 2^e; a scale of 1 has e = 8."""
-    device = NumpyDevice(
-        make_numerics("fp8_e4m3", window=0, fraction=0, headroom=4, source="given")
-    )
+    device = NumpyDevice(make_numerics("fp8_e4m3", window=0, fraction=0, headroom=4, source="host"))
     for scale, power, want in ((4, 4, 1.5 * 2.0**4), (2, 4, 1.75 * 2.0**2), (None, 20, 448.0)):
         tensor = device.convert(scaled(power), "x", tag=0, scale=scale)
         assert tensor.tensor_exponent == (8 if scale is None else scale)
@@ -372,7 +370,7 @@ def test_a_given_scale():
 
 
 def test_a_given_scale_of_nvfp4():
-    device = NumpyDevice(make_numerics("nvfp4", source="given"))
+    device = NumpyDevice(make_numerics("nvfp4", source="host"))
     assert device.convert(scaled(3), "x", tag=0).tensor_exponent == 0
     assert device.convert(scaled(3), "x", tag=0, scale=-5).tensor_exponent == -5
 

@@ -205,7 +205,7 @@ def test_each_product_reads_its_copies(make):
 
 @pytest.mark.parametrize("kind, unit", [("fp8_e4m3", 8), ("fp8_e5m2", 15), ("nvfp4", 0)])
 def test_given_scales(make, kind, unit):
-    device, golden = make(of(format=kind, source="given"))
+    device, golden = make(of(format=kind, source="host"))
     bias = 138 if kind == "nvfp4" else 127
     array = next(tensors(5, 6, 7)) * np.float32(100)
     for scale in (None, -100, unit, unit + 3, 100):
@@ -246,7 +246,7 @@ def test_delayed_scales(make, kind):
 
 
 def test_scales_that_have_no_place(make):
-    for numerics in (KINDS["bfp"], KINDS["fp8"], of(format="bf16", source="given")):
+    for numerics in (KINDS["bfp"], KINDS["fp8"], of(format="bf16", source="host")):
         device, _ = make(numerics)
         with pytest.raises(ValueError, match="scale must be left out: this device takes no scale"):
             device.convert(np.ones((2, 2), np.float32), "x", tag=0, scale=0)
@@ -397,7 +397,7 @@ def test_refused_commands(device):
     device.forward(x, w)
 
 
-LONG = "error 9: the contraction is longer than the accumulators hold"
+LONG = "error 9: the contraction is longer than the accumulators allow"
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_a_loss_that_is_not_finite_stops_the_run(np_rng):
     command = run.program.training[stopped.index]
     assert (command.opcode, command.m) == (Opcode.CHAIN, 1)
     assert str(stopped) == (
-        f"step 1, command {stopped.index}: a chain gave a NaN or Inf to a constant that is watched"
+        f"step 1, command {stopped.index}: a chain wrote a NaN or an Inf to a watched constant"
     )
 
 

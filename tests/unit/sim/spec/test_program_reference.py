@@ -80,7 +80,7 @@ def test_tables_have_the_entries_of_the_machine():
     ]
     (slots,) = (row for row in rows(replace(LIMITS, slot_words=6), "which") if row[1] == "amax")
     assert slots[2:5] == ["1530", "1", "yes"]
-    assert slots[5].startswith("6 words of each scale slot")
+    assert slots[5].startswith("6 words for each scale slot")
     assert slots[5].count("4 steps before") == 1
     assert [row[1] for row in rows(CHOOSING, "which")][5:] == ["eps", "widths"]
     names = [row[1] for row in rows(CHOOSING, r"bits \| field of a stream")]

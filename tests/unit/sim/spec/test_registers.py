@@ -223,13 +223,14 @@ def test_header_says_which_fields_go_on_in_the_next_word():
     """Whoever shifts into one word must read so. By the oracle's table of fields: turn_lanes has
     bits 31 to 33, an address has 40 bits."""
     header = c_header(published())
+    more = "/* the field continues in bits 0 to 1 of word 1 */"
+    assert f"#define MACHINE_INSTRUCTION_TURN_LANES_BITS 3 {more}" in header
     assert (
-        "#define MACHINE_INSTRUCTION_TURN_LANES_BITS 3 /* goes on in bits 0 to 1 of word 1 */"
+        "#define MACHINE_ADDRESS_X_BITS 40 /* the field continues in bits 0 to 7 of word 5 */"
         in header
     )
-    assert "#define MACHINE_ADDRESS_X_BITS 40 /* goes on in bits 0 to 7 of word 5 */" in header
     defined = dict(re.findall(r"^#define MACHINE_(\w+) (\d+)\b", header, re.MULTILINE))
-    said = set(re.findall(r"MACHINE_(\w+)_BITS \d+ /\* goes on in ", header))
+    said = set(re.findall(r"MACHINE_(\w+)_BITS \d+ /\* the field continues in ", header))
     words = {name.removesuffix("_WORD") for name in defined if name.endswith("_WORD")}
     names = {name for name in words if f"{name}_BITS" in defined}
     assert {"OPCODE", "INSTRUCTION_OP", "STREAM_KIND"} <= names
@@ -241,9 +242,9 @@ def test_header_says_which_fields_go_on_in_the_next_word():
 
 def test_header_says_how_registers_are_reached():
     lines = c_header(published()).splitlines()
-    assert "#define MACHINE_REG_SEED 0x28 /* setting: of all random bits */" in lines
+    assert "#define MACHINE_REG_SEED 0x28 /* setting: seed of all random bits */" in lines
     (line,) = (line for line in lines if "MACHINE_STATUS_DONE" in line)
-    assert line.endswith("/* w1c: all commands are done; cleared by start and reset too */")
+    assert line.endswith("/* w1c: all commands are done; start and reset clear this bit too */")
 
 
 def test_header_of_machines_without_a_vector_unit():

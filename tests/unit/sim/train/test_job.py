@@ -160,7 +160,7 @@ def test_every_copy_is_compared():
 
     class Odd(NumpyDevice):
         def convert(
-            self, array, tensor_class, *, tag, step=0, scale=None, width=None, beside=False
+            self, array, tensor_class, *, tag, step=0, scale=None, width=None, overlap=False
         ):
             tensor = super().convert(array, tensor_class, tag=tag, step=step)
             if tensor_class == "w":
@@ -199,7 +199,7 @@ class Wrapped:
 
     total_cycles = None
 
-    def convert(self, array, tensor_class, *, tag, step=0, width=None, beside=False):
+    def convert(self, array, tensor_class, *, tag, step=0, width=None, overlap=False):
         return self._call("convert", array, tensor_class, tag=tag, step=step)
 
     def forward(self, x, w):

@@ -112,7 +112,7 @@ def test_gradients_that_overflow_in_their_format(value, overflow, overflowed):
     saturated. Activations and weights are no gradients."""
     roundings, overflows = ("nearest",) * 3, (overflow,) * 3
     numerics = make_numerics(
-        formats="fp8_e5m2", roundings=roundings, overflows=overflows, source="given"
+        formats="fp8_e5m2", roundings=roundings, overflows=overflows, source="host"
     )
     session = Session(NumpyDevice(numerics))
     tensor = np.full((4, 4), value, np.float32)

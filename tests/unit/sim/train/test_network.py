@@ -61,9 +61,9 @@ class Recording(FloatDevice):
     def __init__(self):
         self.conversions, self.products = [], []
 
-    def convert(self, array, tensor_class, *, tag, step=0, width=None, beside=False):
-        self.conversions.append((tensor_class, tag, step, beside))
-        return super().convert(array, tensor_class, tag=tag, step=step, beside=beside)
+    def convert(self, array, tensor_class, *, tag, step=0, width=None, overlap=False):
+        self.conversions.append((tensor_class, tag, step, overlap))
+        return super().convert(array, tensor_class, tag=tag, step=step, overlap=overlap)
 
     def forward(self, x, w):
         self.products.append("forward")

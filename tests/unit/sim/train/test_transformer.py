@@ -44,7 +44,7 @@ def batch(np_rng):
 class Doubles:
     """A session in float64, without a device."""
 
-    def convert(self, array, tensor_class, *, layer, step, beside=False):
+    def convert(self, array, tensor_class, *, layer, step, overlap=False):
         return np.asarray(array, np.float64)
 
     def forward(self, x, w, *, layer, step):
@@ -125,8 +125,8 @@ class Recording(FloatDevice):
     def __init__(self):
         self.conversions, self.products = [], []
 
-    def convert(self, array, tensor_class, *, tag, step=0, width=None, beside=False):
-        self.conversions.append((tensor_class, tag, step, beside, array.shape))
+    def convert(self, array, tensor_class, *, tag, step=0, width=None, overlap=False):
+        self.conversions.append((tensor_class, tag, step, overlap, array.shape))
         return super().convert(array, tensor_class, tag=tag, step=step)
 
     def forward(self, x, w):

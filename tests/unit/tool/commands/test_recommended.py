@@ -45,7 +45,7 @@ def with_recommended(words, keys):
         (*WHOLE, "--alpha", "0.5"),
         (*WHOLE, "--master", "bf16"),
         (*WHOLE, "--state", "s.npz"),
-        (*WHOLE, "--set", "scale.source=given"),
+        (*WHOLE, "--set", "scale.source=host"),
         (*WHOLE, *FAST, "--precision", "low-to-high", "--switch", "0"),
         (*COMPARE, "--preset", "pico", "--over", "optimizer=sgd,adamw"),
         (*COMPARE, "--configuration", "momentum=0.5"),

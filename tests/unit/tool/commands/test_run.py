@@ -426,7 +426,7 @@ def test_codes_of_a_machine_that_is_wrong(diastole, npz, hardware, monkeypatch, 
 @pytest.mark.parametrize("kind", ["fp8_e4m3", "nvfp4"])
 def test_given_scales(diastole, npz, hardware, kind, backend):
     np.savez("a.npz", X_scale=4, **npz)
-    given = all_of(kind, scale__source="given")
+    given = all_of(kind, scale__source="host")
     run = [*RTL, "--op", "forward", *given, "--backend", backend, "--codes"]
     assert diastole(*run).code == 0
     written = load()

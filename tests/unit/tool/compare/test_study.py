@@ -19,11 +19,11 @@ from diastole.config.file import from_document
 def test_keys_of_all_classes_are_those_of_each():
     settings = {
         "format": "bfp4", "rounding.bits": "4", "special": "poison", "precision": "low",
-        "preset": "pico", "block": "1x16", "scale.source": "given",
+        "preset": "pico", "block": "1x16", "scale.source": "host",
     }  # fmt: skip
     assert overrides_of(settings, ["precision"]) == [
         "format.x=bfp4", "format.w=bfp4", "format.dy=bfp4", "rounding.bits=4", "special=poison",
-        "block.x=1x16", "block.w=1x16", "block.dy=1x16", "scale.source=given",
+        "block.x=1x16", "block.w=1x16", "block.dy=1x16", "scale.source=host",
     ]  # fmt: skip
 
 

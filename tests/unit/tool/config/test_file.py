@@ -149,7 +149,7 @@ def test_an_empty_file_has_the_defaults():
         ("block.dy = [8, 8]", f"block.dy must be {GROUPS}, not [8, 8]"),
         ('scale.x = "down"', f'scale.x must be {SCALES}, not "down"'),
         ("scale.w = true", f"scale.w must be {SCALES}, not true"),
-        ('scale.source = "max"', 'scale.source must be one of current, delayed, given, not "max"'),
+        ('scale.source = "max"', 'scale.source must be one of current, delayed, host, not "max"'),
         ('overflow.x = "wrap"', 'overflow.x must be one of saturate, specification, not "wrap"'),
         ("overflow.dy = 0", "overflow.dy must be one of saturate, specification, not 0"),
         ('special = "nan"', 'special must be one of flag, poison, not "nan"'),

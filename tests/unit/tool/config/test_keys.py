@@ -152,7 +152,7 @@ def test_numerics_has_what_is_said_of_delayed_scales(overrides, history, margin)
     assert (config.config_sha256 == usual.config_sha256) == (not overrides)
 
 
-@pytest.mark.parametrize("source", ["current", "given"])
+@pytest.mark.parametrize("source", ["current", "host"])
 @pytest.mark.parametrize("key, value, usual", [("history", 2, 1), ("margin", 1, 0)])
 def test_keys_of_delayed_scales_belong_to_them(source, key, value, usual):
     with pytest.raises(BadInput) as caught:

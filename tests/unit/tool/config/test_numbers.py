@@ -45,7 +45,7 @@ def test_the_recipe_of_intel():
     the floors of the scale of the loss of GNMT: 8K after 40 000 steps, 32K after 150 000."""
     config = from_document({"numbers": "intel-fp8"})
     assert {n: getattr(config.rounding, n) for n in STOCHASTIC} == STOCHASTIC
-    assert config.scale.source == "given"
+    assert config.scale.source == "host"
     assert config.overflow.model_dump() == {"x": "saturate", "w": "saturate", "dy": "specification"}
     intel = NUMBERS["intel-fp8"]
     assert (intel.gradient, intel.loss_scale) == ("fp8_e5m2", 13)
@@ -61,7 +61,7 @@ def test_all_that_the_numbers_tell_is_replaced():
     text = to_toml(from_document({}, ["rounding.bits=5", "overflow.x=saturate", "special=poison"]))
     overrides = ["rounding.x=stochastic-a", "numbers=intel-fp8"]
     config = from_document(tomllib.loads(text), overrides)
-    assert config.scale.source == "given"
+    assert config.scale.source == "host"
     assert (config.rounding.x, config.rounding.w, config.rounding.bits) == (
         "stochastic-a",
         "nearest",

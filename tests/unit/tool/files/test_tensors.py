@@ -269,7 +269,7 @@ def chosen(source="current", special="flag", **given):
     )
 
 
-GIVEN = chosen("given", format="fp8_e4m3")
+GIVEN = chosen("host", format="fp8_e4m3")
 ONES = {"X": np.ones((2, 3), np.float32), "W": np.ones((3, 2), np.float32)}
 
 
@@ -288,7 +288,7 @@ ONES = {"X": np.ones((2, 3), np.float32), "W": np.ones((3, 2), np.float32)}
 def test_scales_that_are_given(npz, scale, exponent):
     got = tensors.read_tensors(npz(**ONES, X_scale=scale), "forward", GIVEN)
     assert (got.scales, got.notes) == ({"X": exponent}, [])
-    two_level = chosen("given", format="nvfp4")
+    two_level = chosen("host", format="nvfp4")
     if exponent <= 117 + 8:
         got = tensors.read_tensors(npz(**ONES, W_scale=scale), "forward", two_level)
         assert got.scales == {"W": exponent - 8}
@@ -321,7 +321,7 @@ def test_scales_that_are_none(npz, scale, shown):
     [
         (NUMERICS, "bfp4 in groups 8x8, and scale.source is current"),
         (chosen(format="fp8_e4m3"), "fp8_e4m3 in groups tensor, and scale.source is current"),
-        (chosen("given", format="bf16"), "bf16 in groups tensor, and scale.source is given"),
+        (chosen("host", format="bf16"), "bf16 in groups tensor, and scale.source is host"),
     ],
 )
 def test_scales_that_are_not_used(npz, numerics, what):

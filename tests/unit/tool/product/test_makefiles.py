@@ -177,4 +177,4 @@ def test_a_folder_of_another_user_is_refused(tmp_path, product, run, folder):
     os.chown(build, 65534, 65534)
     status, said = run(where, "-n", "bench" if folder == "tb" else "run")
     assert status == 2
-    assert f"{build} is not ours to build in: give another folder" in said
+    assert f"{build} is not a folder of this user: choose a build folder" in said

@@ -198,10 +198,10 @@ def test_uio_devices_are_found_by_name(tmp_path):
         (tmp_path / device / "name").write_text(f"{name}\n")
     find = DRIVERS["squares"].find_uio
     assert find("diastole", str(tmp_path)) == "/dev/uio3"
-    text = "no UIO device is called other; there are: axi-pmon, diastole, diastole-too"
+    text = "no UIO device has the name other; names of devices: axi-pmon, diastole, diastole-too"
     with pytest.raises(FileNotFoundError, match=exactly(text)):
         find("other", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=r"there are: none$"):
+    with pytest.raises(FileNotFoundError, match=r"names of devices: none$"):
         find("other", str(tmp_path / "none"))
 
 

@@ -100,7 +100,7 @@ def evaluated(line: str, code: int, s: int, image: bytes) -> float:
     if "v(c)" not in formula:
         return eval(formula.split(",")[0], {"c": code, "s": s})
     shift, mask, normal, low = re.search(
-        r"f = c >> (\d+), t = c & (\d+): (.*?), and (.*?) where f is 0;", formula
+        r"f = c >> (\d+) and t = c & (\d+); v\(c\) = (.*?), or (.*?) if f is 0;", formula
     ).groups()
     f, t = code >> int(shift), code & int(mask)
     v = eval(normal if f else low, {"f": f, "t": t})
@@ -151,7 +151,7 @@ def test_result_and_pitches():
     layout = FloatLayout(rows=rows, cols=cols, data_width=32)
     assert host.pitches["Y"] == layout.pitch_bytes
     assert f"       {' '.join(f'{v:g}' for v in run.result[0])}\n" in host.text
-    assert "It is X W exactly." in host.text
+    assert "Y is exactly X W." in host.text
     assert "within the error of the formats" in host_of(of_format("nvfp4")).text
 
 

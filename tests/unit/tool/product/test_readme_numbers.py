@@ -57,21 +57,23 @@ def judged(kind, row, column, columns, bits, second, value=0.0, **others):
 def test_draws_by_number(bits):
     lines = made.draw_lines(drawn("counter", bits))
     text = one_line(lines)
-    assert f"R is the top {bits} of these" in text
+    assert f"R is the top {bits} bits of the draw" in text
     for row, column in ((0, 0), (0, 4), (2, 1), (6, 6)):
         i = 7 * row + column
         a, b = hashed(lines, i // 4)
         sixteen = (a | b << 32) >> 16 * (i % 4) & 0xFFFF
         assert sixteen >> 16 - bits == judged("counter", row, column, 7, bits, False)
         if bits <= 8:
-            assert f"A second copy takes the top {bits} of their low 8 instead." in text
+            assert f"In a second copy, R is the top {bits} of the low 8 bits of the draw." in text
             assert (sixteen & 0xFF) >> 8 - bits == judged("counter", row, column, 7, bits, True)
-    assert ("those of the tag with its highest bit inverted" in text) == (bits > 8)
+    assert ("the highest bit of `tag` is inverted for the hash" in text) == (bits > 8)
 
 
 def test_draws_that_are_shown():
     text = one_line(made.draw_lines(drawn("counter", 8)))
-    shown = re.search(r"With SEED (\d+), tag 0 and step 0 the first R are ([\d, ]+)\.", text)
+    shown = re.search(
+        r"With SEED (\d+), tag 0 and step 0, the first values of R are ([\d, ]+)\.", text
+    )
     wanted = [
         oracle.element_draw(
             0.0, row=0, column=c, columns=6, seed=int(shown[1]), tag=0, step=0, bits=8, second=False
@@ -107,7 +109,9 @@ def test_draws_of_registers(kind, bits, others, second):
 
 def test_draws_without_a_hash():
     text = one_line(made.draw_lines(drawn("data", 8)))
-    assert text == ("Random bits: R is the low 8 bits of the number's own significand in binary32.")
+    assert text == (
+        "Random bits: R is the low 8 bits of the significand of the number in binary32."
+    )
     nearest = facts_of(little_config(rounding=dict.fromkeys(CLASSES, "nearest")))
     assert made.draw_lines(nearest) == [made._NO_DRAWS]
     unit = facts_of(little_config("unit", vector={"enable": True}))
@@ -136,7 +140,7 @@ def test_exponents_by_rule(name):
     for rule in kind.scale_rules:
         text = made.rule_text(rule_of(name, rule))
         assert text.endswith(f"(`{rule}`)")
-        bound = re.match(r"e = x \+ 1 where m > (\d+), else x", text)
+        bound = re.match(r"e = x \+ 1 if m > (\d+), otherwise e = x", text)
         if rule == "floor":
             assert bound is None
             assert text.startswith("e = x ")
@@ -154,11 +158,11 @@ def test_exponents_by_rule(name):
                 assert (m > bound) == raised, (rule, m)
 
 
-NEAREST = "amax / (6 2^T), to nearest, ties to even, at most 448"
+NEAREST = "amax / (6 2^T), rounded to nearest, ties to even, at most 448"
 TWO_LEVELS = {
     "nearest": ("<= 2688 2^T", f"{NEAREST} ("),
-    "up": ("<= 2688 2^T", "amax / (6 2^T), upwards, at most 448 ("),
-    "four-over-six": ("<= 1536 2^T", f"{NEAREST}, or that of amax / (4 2^T) where"),
+    "up": ("<= 2688 2^T", "amax / (6 2^T), rounded upwards, at most 448 ("),
+    "four-over-six": ("<= 1536 2^T", f"{NEAREST}, or the code of amax / (4 2^T) if"),
 }
 
 

@@ -52,14 +52,14 @@ def test_classes_say_copies_planes_and_parts():
 
 def test_exponents_and_values_by_kind():
     assert made.exponent_lines(SQUARES) == [
-        "- X, W, dY: the 8 bytes are those of the group's 8 blocks."
+        "- X, W, dY: the 8 bytes are the exponents of the 8 blocks of the group."
     ]
     (line,) = made.exponent_lines(VECTORS)
-    assert line.startswith("- X, W, dY: 1 runs of 4 bytes: byte 4 q + r is of row r")
+    assert line.startswith("- X, W, dY: 1 run of 4 bytes. Byte 4 q + r is the exponent of row r")
     assert made.value_lines(SQUARES) == [
-        "- bfp4: c * 2^(s - 130), c the magnitude code, s the exponent byte"
+        "- bfp4: c * 2^(s - 130), where c is the magnitude code and s is the exponent byte"
     ]
-    assert "m bits whose planes" in made.value_lines(FAST)[0]
+    assert "code of m bits and s is" in made.value_lines(FAST)[0]
 
 
 def test_facts_of_the_machine():
@@ -68,7 +68,7 @@ def test_facts_of_the_machine():
     assert found["bus to memory"] == "1 of 32 bits"
     assert found["vector unit"] == "none"
     floats = facts_of(little_config("floats", accumulator={"kind": "float", "mantissa": 9}))
-    assert "9 bits behind the leading one" in dict(rows(made.facts_table(floats)))["accumulators"]
+    assert "9 bits below the leading bit" in dict(rows(made.facts_table(floats)))["accumulators"]
 
 
 def said(name: str, **tables: object) -> str:
@@ -78,20 +78,21 @@ def said(name: str, **tables: object) -> str:
 
 def test_what_is_rounded_and_how():
     plain = said("plain")
-    assert "NaN becomes 0, and Inf the largest element" in plain
-    assert "becomes in X the largest, in W the largest, in dY the largest." in plain
-    assert "1/2 and what is kept is odd (`nearest`); floor(512 nu) + 2 R + 1 >= 512" in plain
-    assert "Products: of 4 terms along the contraction the sum is exact. It" in plain
+    assert "NaN becomes 0. Inf becomes the largest element, or 0" in plain
+    assert "beyond the largest element becomes the largest element in X, W, dY." in plain
+    assert "`nearest`: nu > 1/2, or nu = 1/2 and the kept part is odd. `stochastic-b`: " in plain
+    assert "floor(512 nu) + 2 R + 1 >= 512. R is 8 bits of a hash of SEED, the tag," in plain
+    assert "Products: the sum of 4 terms along the contraction is exact. The sum" in plain
     assert "F = 18 bits" in plain
-    assert "That holds for" not in plain
+    assert "The addition is exact for" not in plain
     floats = said("floats", accumulator={"kind": "float", "mantissa": 9, "chunk": 32})
-    assert "holds for 32 terms. Their sum is rounded to 10 significant bits" in floats
-    assert "R 6 bits of the number itself" in said("drawn", rounding={"kind": "data", "bits": 6})
+    assert "exact for 32 terms. The sum of 32 terms is rounded to 10 significant bits" in floats
+    assert "R is 6 bits of the number itself" in said("drawn", rounding={"kind": "data", "bits": 6})
     windowed = said(
         "windowed", cell={"window": 12}, format=dict.fromkeys(("x", "w", "dy"), "mxfp8_e4m3")
     )
     assert (
-        "exact but for terms of more than 12 bits, rounded to these, half away from zero, with"
+        "is exact, except that terms of more than 12 bits are first rounded to 12 bits, half away"
         in windowed
     )
     poisoned = said(
@@ -100,14 +101,17 @@ def test_what_is_rounded_and_how():
         special="poison",
         overflow={"x": "specification"},
     )
-    assert "their group is not a number, nor is any result" in poisoned
-    assert "becomes in X Inf, and FLAGS say so, in W the largest" in poisoned
+    assert "the whole group becomes NaN, and so does every result" in poisoned
+    assert "becomes Inf (recorded in FLAGS) in X; the largest element in W, dY." in poisoned
     flagged = said(
         "flagged",
         format={"x": "fp8_e4m3", "w": "bfp4", "dy": "bfp4"},
         overflow={"x": "specification"},
     )
-    assert "becomes in X the largest, and counts as NaN in FLAGS, in W the largest" in flagged
+    assert (
+        "becomes the largest element (recorded as NaN in FLAGS) in X; the largest element in W, dY."
+        in flagged
+    )
 
 
 def test_dumps_leave_lines_of_zeros_out_but_the_last():

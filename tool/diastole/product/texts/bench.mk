@@ -1,5 +1,5 @@
-# `make` runs the bench in cocotb, `make bench` the one in plain Verilog, which needs no Python; with
-# SIM=verilator on Verilator, else on Icarus.
+# `make` runs the bench in cocotb. `make bench` runs the bench in plain Verilog, which needs no Python. The
+# simulator is Icarus, or Verilator with SIM=verilator.
 SIM ?= icarus
 SOURCES := $(addprefix ../,$(shell cat ../MACHINE.f))
 QUIET := -Wno-fatal -Wno-lint -Wno-style -Wno-INITIALDLY -Wno-UNOPTFLAT

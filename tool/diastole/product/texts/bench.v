@@ -1,11 +1,12 @@
-// A bench that checks itself: writes registers, waits for the interrupt, and compares all of memory
-// and some registers with what they must be. Prints PASS or FAIL. Run it where `vectors` lies:
+// Self-checking bench. The bench writes registers, waits for the interrupt, and compares all of memory
+// and some registers with the expected values. The bench prints PASS or FAIL. Run the bench in the
+// folder that contains the folder `vectors`:
 //   on Icarus: iverilog -g2012 -o bench MACHINE_tb.v $(sed s,^,../, ../MACHINE.f) && ./bench
 //   on Verilator: verilator --binary --timing -Wno-fatal MACHINE_tb.v $(sed s,^,../, ../MACHINE.f)
 `timescale 1ns/1ps
 module MACHINE_tb;
   parameter VECTORS = "vectors";  // the folder of the data
-  parameter STALLS = 1;           // 1: every handshake is held back at random
+  parameter STALLS = 1;           // 1: every channel stalls at random
   parameter LIMIT = 200000;      // cycles after which the bench gives up
   localparam [39:0] BASE = @base@;
   localparam BEATS = @beats@, BYTES = @bytes@, WRITES = @writes@, READS = @reads@;
@@ -17,20 +18,21 @@ module MACHINE_tb;
   reg [43:0] reads [0:READS-1];
   integer errors = 0, cycles = 0, n;
   reg [31:0] seed = 32'h1234567;
-  reg [15:0] hold = 0;  // a bit for every channel: not in this cycle
+  reg [15:0] hold = 0;  // a bit for every channel, 1 in a cycle without a handshake
 
 @signals@
 
   always #5 aclk = ~aclk;
 
-  task wrong(input [8*40-1:0] what, input [63:0] place);
+  // Count an error, and print the first errors.
+  task wrong(input [8*40-1:0] text, input [63:0] address);
     begin
       errors = errors + 1;
-      if (errors < 20) $display("cycle %0d: %0s at %h", cycles, what, place);
+      if (errors < 20) $display("cycle %0d: %0s at %h", cycles, text, address);
     end
   endtask
 
-  // The next random word (xorshift).
+  // Return the next random word (xorshift).
   function [31:0] next(input [31:0] word);
     reg [31:0] x;
     begin
@@ -45,13 +47,13 @@ module MACHINE_tb;
     seed <= next(seed);
     hold <= STALLS ? seed[15:0] & seed[31:16] : 16'd0;
     if (cycles == LIMIT) begin
-      $display("FAIL: no end after %0d cycles", cycles);
+      $display("FAIL: the run is not done after %0d cycles", cycles);
       $fatal;
     end
   end
 @memories@
-  // The host: one access at a time. Its signals change at the falling edge, and 1 ns later what the
-  // rising edge will see is settled.
+  // The host does one access at a time. Signals of the host change at the falling edge. 1 ns later, all
+  // signals have the values that the rising edge samples.
   reg took_a, took_d, answered;
 
   task write_register(input [11:0] offset, input [31:0] value);
@@ -69,7 +71,7 @@ module MACHINE_tb;
         took_a = s_axil_awvalid && s_axil_awready;
         took_d = s_axil_wvalid && s_axil_wready;
         answered = s_axil_bvalid;
-        if (answered && s_axil_bresp != 0) wrong("refused write of a register", offset);
+        if (answered && s_axil_bresp != 0) wrong("error response to a register write", offset);
         @(negedge aclk);
         if (took_a) s_axil_awvalid = 0;
         if (took_d) s_axil_wvalid = 0;
@@ -90,7 +92,7 @@ module MACHINE_tb;
         took_a = s_axil_arvalid && s_axil_arready;
         answered = s_axil_rvalid;
         value = s_axil_rdata;
-        if (answered && s_axil_rresp != 0) wrong("refused read of a register", offset);
+        if (answered && s_axil_rresp != 0) wrong("error response to a register read", offset);
         @(negedge aclk);
         if (took_a) s_axil_arvalid = 0;
       end
@@ -98,7 +100,7 @@ module MACHINE_tb;
     end
   endtask
 
-  reg [31:0] found;
+  reg [31:0] value_read;
   initial begin
     $readmemh({VECTORS, "/memory.hex"}, memory);
     $readmemh({VECTORS, "/expected.hex"}, expected);
@@ -110,16 +112,16 @@ module MACHINE_tb;
     for (n = 0; n < WRITES; n = n + 1) write_register(writes[n][43:32], writes[n][31:0]);
     while (!irq) @(negedge aclk);
     for (n = 0; n < READS; n = n + 1) begin
-      read_register(reads[n][43:32], found);
-      if (found !== reads[n][31:0]) begin
-        $display("register %h is %h, not %h", reads[n][43:32], found, reads[n][31:0]);
+      read_register(reads[n][43:32], value_read);
+      if (value_read !== reads[n][31:0]) begin
+        $display("register %h is %h, not %h", reads[n][43:32], value_read, reads[n][31:0]);
         errors = errors + 1;
       end
     end
     for (n = 0; n < BEATS; n = n + 1)
       if (memory[n] !== expected[n]) begin
-        wrong("a wrong beat", BASE + n * BYTES);
-        if (errors < 20) $display("  %h, not %h", memory[n], expected[n]);
+        wrong("beat differs from the expected beat", BASE + n * BYTES);
+        if (errors < 20) $display("  the beat is %h, not %h", memory[n], expected[n]);
       end
     if (errors == 0) begin
       $display("PASS: %0d beats after %0d cycles", BEATS, cycles);

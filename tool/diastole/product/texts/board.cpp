@@ -1,5 +1,5 @@
-// A board for host.c that is the machine in Verilator, with a memory behind it: `make` in this folder
-// builds both and runs them.
+// Board for host.c without hardware: the machine in Verilator, connected to a memory. `make` in this folder
+// builds host.c with this board, and runs the program.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -10,24 +10,26 @@
 #include "verilated.h"
 
 static const uint64_t BASE = 0x4000000000, SIZE = 1 << 20;
-static const unsigned LONGEST = 10000000;  // cycles of a wait
+static const unsigned LONGEST = 10000000;  // most cycles that a wait for the interrupt takes
 
 static VerilatedContext context;
 static Vmachine top{&context};
 static std::vector<uint8_t> memory(SIZE, 0xa5);
 
+// Return the place of a beat in the memory. An address outside the memory ends the program.
 static uint8_t *place(uint64_t address)
 {
     if (address >= BASE && address + MACHINE_BEAT_BYTES <= BASE + SIZE)
         return &memory[address - BASE];
-    fprintf(stderr, "no memory at %llx\n", (unsigned long long)address);
+    fprintf(stderr, "the machine accesses address %llx, outside the memory\n", (unsigned long long)address);
     exit(1);
 }
 @memories@
-// What was accepted in the last cycle on the bus of registers.
+// Handshakes on the register bus in the last cycle, and the data and the response of the bus.
 static bool took_ar, took_r, took_aw, took_w, took_b;
-static uint32_t taken_data, taken_response;
+static uint32_t bus_data, bus_response;
 
+// Simulate one clock cycle. Handshakes are sampled just before the rising edge of the clock.
 static void cycle()
 {
     top.aclk = 0;
@@ -37,8 +39,8 @@ static void cycle()
     took_aw = top.s_axil_awvalid && top.s_axil_awready;
     took_w = top.s_axil_wvalid && top.s_axil_wready;
     took_b = top.s_axil_bvalid && top.s_axil_bready;
-    taken_data = top.s_axil_rdata;
-    taken_response = took_r ? top.s_axil_rresp : top.s_axil_bresp;
+    bus_data = top.s_axil_rdata;
+    bus_response = took_r ? top.s_axil_rresp : top.s_axil_bresp;
 @sample@
     top.aclk = 1;
     top.eval();
@@ -55,8 +57,8 @@ static uint32_t read_register(void *, uint32_t offset)
     do cycle();
     while (!took_r);
     top.s_axil_rready = 0;
-    if (taken_response) fprintf(stderr, "register %x was not read\n", offset);
-    return taken_data;
+    if (bus_response) fprintf(stderr, "the bus answered the read of register %x with an error\n", offset);
+    return bus_data;
 }
 
 static void write_register(void *, uint32_t offset, uint32_t value)
@@ -68,9 +70,10 @@ static void write_register(void *, uint32_t offset, uint32_t value)
     do cycle();
     while (!took_b);
     top.s_axil_bready = 0;
-    if (taken_response) fprintf(stderr, "register %x was not written\n", offset);
+    if (bus_response) fprintf(stderr, "the bus answered the write of register %x with an error\n", offset);
 }
 
+// Wait until the interrupt is high. Return 1 after LONGEST cycles without an interrupt.
 static int wait_irq(void *)
 {
     for (unsigned n = 0; n < LONGEST && !top.irq; ++n) cycle();

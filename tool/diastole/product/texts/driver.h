@@ -1,10 +1,11 @@
-/* What a host does with a machine, in functions without memory of their own (C11, or C++).
+/* Driver of a machine: inline functions for C11 and C++. The functions keep no state.
 
-   Registers are reached by two functions of the host, in `machine_port`. Memory that both see is
-   the host's business: it writes tensors and commands there by its own pointers, and tells the
-   machine the addresses on the bus. What it wrote must be visible to the machine before the start
-   (a barrier, and a flush where memory is cached and the port is not coherent); likewise before it
-   reads results. Results of functions: 0, or a number that says what was wrong. */
+   The host provides two functions in `machine_port` that read and write a register. The host and
+   the machine share memory. The host writes tensors and commands into the memory through pointers,
+   and gives the machine the addresses on the bus. Before a start, the host makes the writes visible
+   to the machine: with a barrier, and with a cache flush if the memory is cached and the port is
+   not coherent. Before the host reads results, the host uses a barrier, and invalidates the caches
+   under the same condition. A function with a result of type int returns 0, or an error number. */
 #ifndef MACHINE_DRIVER_H
 #define MACHINE_DRIVER_H
 
@@ -13,8 +14,9 @@
 
 #include "machine.h"
 
-/* How the host reaches the registers. `wait_irq` may be 0, then the status is polled; else it comes
-   back when the interrupt is high, with anything but 0 to give up. */
+/* Access to the registers. `read` and `write` access the register at a byte offset. `wait_irq` waits
+   until the interrupt is high and returns 0, or returns another number to give up. If `wait_irq` is
+   0, the driver polls the register STATUS. Every function receives `context`. */
 typedef struct machine_port {
     void *context;
     uint32_t (*read)(void *context, uint32_t offset);
@@ -22,8 +24,9 @@ typedef struct machine_port {
     int (*wait_irq)(void *context);
 } machine_port;
 
-/* What a board gives `host.c`. `memory`: `bytes` of it as the host sees them, `address`: where they
-   begin on the bus, on a beat. 0 if all is there. */
+/* Function of a board, called by `host.c`. The board fills `port`, and provides `bytes` bytes of
+   shared memory. `memory` is the pointer of the host to the first byte, and `address` is the address
+   of the first byte on the bus, a multiple of a beat. The function returns 0 on success. */
 #ifdef __cplusplus
 extern "C"
 #else
@@ -33,46 +36,49 @@ int machine_board(machine_port *port, uint8_t **memory, uint64_t *address, uint6
 
 enum { MACHINE_X = MACHINE_X_CLASS, MACHINE_W = MACHINE_W_CLASS, MACHINE_DY = MACHINE_DY_CLASS };
 
-/* Of `machine_identify`, and of functions that wait: no machine; another register map; another
-   configuration; still busy. Error codes of the machine are below. */
+/* Results of `machine_identify` and of functions that wait: no machine at the registers, another
+   register map, another configuration, machine still busy. Error codes of the machine are smaller
+   than 0x100. */
 enum { MACHINE_NO_MACHINE = 0x100, MACHINE_OTHER_VERSION, MACHINE_OTHER_CONFIG, MACHINE_TIMEOUT };
 
-/* Sizes. */
+/* Sizes of tensors and images. */
 
+/* Return `value`, rounded up to a multiple of `unit`. */
 static inline uint64_t machine_round_up(uint64_t value, uint64_t unit)
 {
     return (value + unit - 1) / unit * unit;
 }
 
-/* Bytes from one row of floats to the next; every row begins on a beat. */
+/* Return the bytes from one row of floats to the next row. Every row begins on a beat. */
 static inline uint64_t machine_float_pitch(uint32_t cols)
 {
     return machine_round_up(4 * (uint64_t)cols, MACHINE_BEAT_BYTES);
 }
 
-/* Bytes of a tensor of floats. */
+/* Return the bytes of a tensor of floats. */
 static inline uint64_t machine_float_bytes(uint32_t rows, uint32_t cols)
 {
     return rows * machine_float_pitch(cols);
 }
 
-/* One plane of the image of a copy, and where its parts lie: offsets and sizes in bytes. */
+/* Layout of one plane of the image of a copy. Offsets and sizes are in bytes. */
 typedef struct machine_image {
     uint32_t tensor_class;
-    uint32_t rows, cols; /* as the copy is stored: the second one is transposed */
+    uint32_t rows, cols; /* of the stored copy: the second copy is transposed */
     uint32_t row_blocks, col_blocks, row_groups;
-    uint64_t pitch_bytes; /* from one row of blocks to the next */
+    uint64_t pitch_bytes; /* from one row of blocks to the next row of blocks */
     uint64_t row_max_entries, col_max_entries;
     uint64_t row_max_offset, col_max_offset;
     uint64_t total_bytes;
 } machine_image;
 
-/* What the images of a class have in common; sizes in bytes. */
+/* Properties that all images of a class share. Sizes are in bytes. */
 typedef struct machine_class {
     uint32_t copies, max_planes, element_bits, vector;
     uint32_t header_bytes, exponent_bytes, exponent_runs, group_bytes;
 } machine_class;
 
+/* Return the properties of the images of a class. */
 static inline machine_class machine_class_of(uint32_t tensor_class)
 {
     static const machine_class classes[3] = {
@@ -89,12 +95,12 @@ static inline machine_class machine_class_of(uint32_t tensor_class)
     return classes[tensor_class];
 }
 
-/* The image of copy 0 or 1 of a tensor of `rows` x `cols`; the class says how many copies there
-   are. Classes and copies that there are not, and sizes of 0, are not looked for. */
+/* Return the layout of the image of copy 0 or 1 of a tensor of `rows` x `cols`. Only classes with
+   two copies have a copy 1. The function does not check the class, the copy and the sizes. */
 static inline machine_image machine_image_of(uint32_t tensor_class, uint32_t copy, uint32_t rows,
                                              uint32_t cols)
 {
-    const machine_class its = machine_class_of(tensor_class);
+    const machine_class storage = machine_class_of(tensor_class);
     machine_image image;
     image.tensor_class = tensor_class;
     image.rows = copy ? cols : rows;
@@ -102,10 +108,10 @@ static inline machine_image machine_image_of(uint32_t tensor_class, uint32_t cop
     image.row_blocks = (image.rows + MACHINE_BLOCK - 1) / MACHINE_BLOCK;
     image.col_blocks = (image.cols + MACHINE_BLOCK - 1) / MACHINE_BLOCK;
     image.row_groups = (image.col_blocks + 7) / 8;
-    image.pitch_bytes = (uint64_t)image.row_groups * its.group_bytes;
-    image.row_max_entries = (uint64_t)image.row_blocks * (its.vector ? MACHINE_BLOCK : 1);
-    image.col_max_entries = its.vector ? 0 : image.col_blocks;
-    image.row_max_offset = its.header_bytes + image.row_blocks * image.pitch_bytes;
+    image.pitch_bytes = (uint64_t)image.row_groups * storage.group_bytes;
+    image.row_max_entries = (uint64_t)image.row_blocks * (storage.vector ? MACHINE_BLOCK : 1);
+    image.col_max_entries = storage.vector ? 0 : image.col_blocks;
+    image.row_max_offset = storage.header_bytes + image.row_blocks * image.pitch_bytes;
     image.col_max_offset =
         image.row_max_offset + machine_round_up(image.row_max_entries, MACHINE_BEAT_BYTES);
     image.total_bytes =
@@ -113,57 +119,63 @@ static inline machine_image machine_image_of(uint32_t tensor_class, uint32_t cop
     return image;
 }
 
-/* Bytes of the image of a copy in `planes` planes, 1 in all formats but `fast`. */
+/* Return the bytes of the image of a copy with `planes` planes. `planes` is 1 in all formats except
+   `fast`. */
 static inline uint64_t machine_image_bytes(uint32_t tensor_class, uint32_t copy, uint32_t rows,
                                            uint32_t cols, uint32_t planes)
 {
     return planes * machine_image_of(tensor_class, copy, rows, cols).total_bytes;
 }
 
-/* Where the group of 8 blocks lies that has an element of the copy as it is stored. */
+/* Return the offset of the group of 8 blocks that contains an element. `row` and `col` are the
+   place of the element in the stored copy. */
 static inline uint64_t machine_group_offset(const machine_image *image, uint32_t row, uint32_t col)
 {
-    const machine_class its = machine_class_of(image->tensor_class);
-    return its.header_bytes + row / MACHINE_BLOCK * image->pitch_bytes +
-           (uint64_t)(col / MACHINE_BLOCK / 8) * its.group_bytes;
+    const machine_class storage = machine_class_of(image->tensor_class);
+    return storage.header_bytes + row / MACHINE_BLOCK * image->pitch_bytes +
+           (uint64_t)(col / MACHINE_BLOCK / 8) * storage.group_bytes;
 }
 
-/* The byte of the stored exponent of that element. */
+/* Return the offset of the exponent byte of an element of the stored copy. */
 static inline uint64_t machine_exponent_offset(const machine_image *image, uint32_t row,
                                                uint32_t col)
 {
-    const machine_class its = machine_class_of(image->tensor_class);
+    const machine_class storage = machine_class_of(image->tensor_class);
     const uint32_t block = col / MACHINE_BLOCK;
-    uint32_t place = block % 8;
-    if (its.vector)
-        place = col / its.vector % its.exponent_runs * MACHINE_BLOCK + row % MACHINE_BLOCK;
-    return machine_group_offset(image, row, col) + place;
+    uint32_t byte = block % 8;
+    if (storage.vector)
+        byte = col / storage.vector % storage.exponent_runs * MACHINE_BLOCK + row % MACHINE_BLOCK;
+    return machine_group_offset(image, row, col) + byte;
 }
 
-/* The first bit of that element, from the image's address on: bit n is bit n % 8 of byte n / 8. */
+/* Return the number of the first bit of an element of the stored copy. Bits are counted from the
+   start of the image: bit n is bit n % 8 of byte n / 8. */
 static inline uint64_t machine_element_bit(const machine_image *image, uint32_t row, uint32_t col)
 {
-    const machine_class its = machine_class_of(image->tensor_class);
+    const machine_class storage = machine_class_of(image->tensor_class);
     const uint64_t place = ((uint64_t)(col / MACHINE_BLOCK % 8) * MACHINE_BLOCK +
                             row % MACHINE_BLOCK) * MACHINE_BLOCK + col % MACHINE_BLOCK;
-    return 8 * (machine_group_offset(image, row, col) + its.exponent_bytes) +
-           place * its.element_bits;
+    return 8 * (machine_group_offset(image, row, col) + storage.exponent_bytes) +
+           place * storage.element_bits;
 }
 
-/* Commands: MACHINE_COMMAND_BYTES each, on a beat. What is left 0 in their arguments is the usual.
-   An encoder's result is 0, or 1 if a value does not fit in its field. */
+/* Commands. A command has MACHINE_COMMAND_BYTES bytes and begins on a beat. Optional arguments may
+   stay 0. An encoder returns 0, or 1 if a value does not fit in the field of the value. */
 
+/* Write `value` to `bits` bits of a command, from bit `low` of a word on. The bits must be 0 before.
+   Return 1 if the value does not fit. */
 static inline int machine_put(uint8_t *command, unsigned word, unsigned low, unsigned bits,
                               uint64_t value)
 {
     unsigned bit;
     for (bit = 0; bit < bits; ++bit) {
-        const unsigned at = 32 * word + low + bit;
-        if (value >> bit & 1) command[at / 8] = (uint8_t)(command[at / 8] | 1u << at % 8);
+        const unsigned place = 32 * word + low + bit;
+        if (value >> bit & 1) command[place / 8] = (uint8_t)(command[place / 8] | 1u << place % 8);
     }
     return bits < 64 && value >> bits != 0;
 }
 
+/* Clear a command, and write the opcode and the version. */
 static inline void machine_begin_command(uint8_t *command, unsigned opcode)
 {
     memset(command, 0, MACHINE_COMMAND_BYTES);
@@ -174,25 +186,27 @@ static inline void machine_begin_command(uint8_t *command, unsigned opcode)
 @programs@
 /* Registers. */
 
+/* Write a register of two words, the lower word first. */
 static inline void machine_write64(const machine_port *port, uint32_t offset, uint64_t value)
 {
     port->write(port->context, offset, (uint32_t)value);
     port->write(port->context, offset + 4, (uint32_t)(value >> 32));
 }
 
-/* A register of two words that counts on meanwhile: read until its upper word stays. */
+/* Read a register of two words that may change between the reads of the words. The function repeats
+   the reads until the upper word is the same before and after the read of the lower word. */
 static inline uint64_t machine_read64(const machine_port *port, uint32_t offset)
 {
-    uint32_t high = port->read(port->context, offset + 4), low, before;
+    uint32_t high = port->read(port->context, offset + 4), low, previous;
     do {
-        before = high;
+        previous = high;
         low = port->read(port->context, offset);
         high = port->read(port->context, offset + 4);
-    } while (high != before);
+    } while (high != previous);
     return (uint64_t)high << 32 | low;
 }
 
-/* 0 if this is the machine that the header is of. */
+/* Return 0 if the machine at the registers is the machine of this header. */
 static inline int machine_identify(const machine_port *port)
 {
     if (port->read(port->context, MACHINE_REG_MAGIC) != MACHINE_RESET_MAGIC)
@@ -204,8 +218,9 @@ static inline int machine_identify(const machine_port *port)
     return 0;
 }
 
-/* Where the machine may read, commands included, and where it may write: first byte, and one past
-   the last. Only while it is not busy, as all settings. */
+/* Set the ranges of memory that the machine may read, commands included, and may write. A base is
+   the address of the first byte, and a limit is the address after the last byte. The ranges are
+   settings: the host may change settings only while the machine is not busy. */
 static inline void machine_windows(const machine_port *port, uint64_t read_base,
                                    uint64_t read_limit, uint64_t write_base, uint64_t write_limit)
 {
@@ -215,25 +230,27 @@ static inline void machine_windows(const machine_port *port, uint64_t read_base,
     machine_write64(port, MACHINE_REG_WRITE_LIMIT, write_limit);
 }
 
-/* Of all random bits. */
+/* Set the seed of all random bits. */
 static inline void machine_seed(const machine_port *port, uint32_t seed)
 {
     port->write(port->context, MACHINE_REG_SEED, seed);
 }
 
+/* Write CONTROL. The interrupt is enabled if the host can wait for the interrupt. */
 static inline void machine_control(const machine_port *port, uint32_t bits)
 {
     const uint32_t enable = port->wait_irq ? MACHINE_CONTROL_IRQ_ENABLE : 0;
     port->write(port->context, MACHINE_REG_CONTROL, bits | enable);
 }
 
-/* All counters and flags become 0. */
+/* Set all counters and flags to 0. */
 static inline void machine_clear(const machine_port *port)
 {
     machine_control(port, MACHINE_CONTROL_CLEAR);
 }
 
-/* Begin `count` commands that lie one behind the other at an address, which is on a beat. */
+/* Start `count` commands, stored one after the other. `address` is the address of the first command
+   on the bus, a multiple of a beat. */
 static inline void machine_start(const machine_port *port, uint64_t address, uint32_t count)
 {
     machine_write64(port, MACHINE_REG_COMMAND_ADDRESS, address);
@@ -241,8 +258,9 @@ static inline void machine_start(const machine_port *port, uint64_t address, uin
     machine_control(port, MACHINE_CONTROL_START);
 }
 
-/* Until all commands are done, looking at the status at most `looks` times (0: without an end).
-   0, an error code of the machine, which then wants `machine_reset`, or MACHINE_TIMEOUT. */
+/* Wait until all commands are done. Return 0, an error code of the machine, or MACHINE_TIMEOUT. The
+   function reads STATUS at most `looks` times, or without limit if `looks` is 0. After an error
+   code, call `machine_reset`. MACHINE_TIMEOUT is also the result if `wait_irq` gives up. */
 static inline int machine_wait(const machine_port *port, uint64_t looks)
 {
     uint64_t look;
@@ -260,7 +278,8 @@ static inline int machine_wait(const machine_port *port, uint64_t looks)
     return MACHINE_TIMEOUT;
 }
 
-/* Stop, and forget the error and what was done; settings stay. 0, or MACHINE_TIMEOUT. */
+/* Stop the commands, and clear the error and the status. Settings stay. Return 0, or MACHINE_TIMEOUT
+   if the machine is still busy after `looks` reads of STATUS (0: no limit). */
 static inline int machine_reset(const machine_port *port, uint64_t looks)
 {
     uint64_t look;
@@ -270,12 +289,12 @@ static inline int machine_reset(const machine_port *port, uint64_t looks)
     return MACHINE_TIMEOUT;
 }
 
-/* What any result of these functions means. */
+/* Return a text for a result of the functions above. */
 static inline const char *machine_error_text(int code)
 {
     switch (code) {
-    case MACHINE_NO_MACHINE: return "there is no such machine at these registers";
-    case MACHINE_OTHER_VERSION: return "the machine has another map of registers";
+    case MACHINE_NO_MACHINE: return "no Diastole machine is at these registers";
+    case MACHINE_OTHER_VERSION: return "the machine has another register map";
     case MACHINE_OTHER_CONFIG: return "the machine was generated from another configuration";
     case MACHINE_TIMEOUT: return "the machine is still busy";
 @errors@

@@ -1,8 +1,9 @@
-/* A host: converts X and W, multiplies them, and checks Y = X W; then trains W for ten steps, until X W is
-   nearer to targets T, and checks the loss of each. All through the driver. The product must be near that of
-   the floats, and to the bit what the model of the machine makes of them, and so must every loss.
+/* Host program. The program converts X and W, computes Y = X W, and checks Y. Then the program trains W for
+   ten steps, so that X W comes nearer to targets T, and checks the loss of every step. All accesses to the
+   machine use the driver. Y must be near the product of the floats. Y and every loss must equal the results
+   of the model of the machine, bit for bit.
 
-   A board provides `machine_board`: how to reach the registers, and memory that both sides see. */
+   A board provides `machine_board`, which gives access to the registers and to shared memory. */
 #include <math.h>
 #include <stdio.h>
 
@@ -12,8 +13,9 @@
 enum { M = MACHINE_VECTORS_M, N = MACHINE_VECTORS_N, K = MACHINE_VECTORS_K };
 enum { STEPS = MACHINE_VECTORS_STEPS, MOST_COMMANDS = 4 };
 
-/* A tensor in memory: offsets of its floats and of its images. Where the class has one image, both are
-   that: Y = X W reads copy 0 of X and copy 1 of W, dW = X^T dY reads copy 1 of both. */
+/* Tensor in memory: offsets of the floats and of the images. Y = X W reads copy 0 of X and copy 1 of W, and
+   dW = X^T dY reads copy 1 of X and of dY. If the class has a single image, `copies` has the offset of the
+   image twice. */
 typedef struct tensor {
     uint32_t tensor_class, rows, cols;
     uint64_t floats, copies[2];
@@ -22,31 +24,34 @@ typedef struct tensor {
 static machine_port port;
 static uint8_t *memory;
 static uint64_t address, bytes, used;
-static int wide; /* an argument of a command did not fit */
+static int wide; /* 1 if an argument of a command did not fit */
 
-/* The offset of so many bytes of memory, on a beat; in front of them there are the commands. */
+/* Reserve memory, and return the offset of the memory, a multiple of a beat. Memory begins with space for the
+   commands. */
 static uint64_t allocate(uint64_t size)
 {
-    const uint64_t at = used;
+    const uint64_t offset = used;
     used += machine_round_up(size, MACHINE_BEAT_BYTES);
-    return at;
+    return offset;
 }
 
+/* Reserve memory for the floats and the images of a tensor. */
 static tensor allocate_tensor(uint32_t tensor_class, uint32_t rows, uint32_t cols)
 {
     const uint32_t planes = machine_class_of(tensor_class).max_planes;
-    tensor its;
-    its.tensor_class = tensor_class;
-    its.rows = rows;
-    its.cols = cols;
-    its.floats = allocate(machine_float_bytes(rows, cols));
-    its.copies[0] = allocate(machine_image_bytes(tensor_class, 0, rows, cols, planes));
-    its.copies[1] = its.copies[0];
+    tensor reserved;
+    reserved.tensor_class = tensor_class;
+    reserved.rows = rows;
+    reserved.cols = cols;
+    reserved.floats = allocate(machine_float_bytes(rows, cols));
+    reserved.copies[0] = allocate(machine_image_bytes(tensor_class, 0, rows, cols, planes));
+    reserved.copies[1] = reserved.copies[0];
     if (machine_class_of(tensor_class).copies > 1)
-        its.copies[1] = allocate(machine_image_bytes(tensor_class, 1, rows, cols, planes));
-    return its;
+        reserved.copies[1] = allocate(machine_image_bytes(tensor_class, 1, rows, cols, planes));
+    return reserved;
 }
 
+/* Return the float with these bits. */
 static float number(uint32_t bits)
 {
     float value;
@@ -54,49 +59,51 @@ static float number(uint32_t bits)
     return value;
 }
 
-static uint8_t *command(uint32_t place)
+/* Return the place of the command with this number. */
+static uint8_t *command(uint32_t slot)
 {
-    return memory + place * MACHINE_COMMAND_BYTES;
+    return memory + slot * MACHINE_COMMAND_BYTES;
 }
 
-/* An element of floats of so many columns; every row begins on a beat. */
-static float get_float(uint64_t at, uint32_t cols, uint32_t row, uint32_t col)
+/* Return an element of a tensor of floats with `cols` columns. Every row begins on a beat. */
+static float get_float(uint64_t offset, uint32_t cols, uint32_t row, uint32_t col)
 {
     float value;
-    memcpy(&value, memory + at + row * machine_float_pitch(cols) + 4 * col, sizeof value);
+    memcpy(&value, memory + offset + row * machine_float_pitch(cols) + 4 * col, sizeof value);
     return value;
 }
 
-static void put_floats(uint64_t at, const uint32_t *values, uint32_t rows, uint32_t cols)
+/* Write a tensor of floats from the bits of the floats, row by row. */
+static void put_floats(uint64_t offset, const uint32_t *values, uint32_t rows, uint32_t cols)
 {
     uint32_t row;
     for (row = 0; row < rows; ++row)
-        memcpy(memory + at + row * machine_float_pitch(cols), values + row * cols, 4 * cols);
+        memcpy(memory + offset + row * machine_float_pitch(cols), values + row * cols, 4 * cols);
 }
 
-/* The command that converts the floats of a tensor; a scale of 0 is measured. */
-static void convert(uint32_t place, const tensor *its, uint32_t step, uint32_t scale)
+/* Write the command that converts the floats of a tensor. With scale 0, the machine measures the scale. */
+static void convert(uint32_t slot, const tensor *source, uint32_t step, uint32_t scale)
 {
-    const uint32_t tensor_class = its->tensor_class;
+    const uint32_t tensor_class = source->tensor_class;
     machine_convert_args args;
     memset(&args, 0, sizeof args);
     args.class_x = tensor_class;
-    args.m = its->rows;
-    args.n = its->cols;
-    args.address_x = address + its->floats;
-    args.address_w = address + its->copies[0];
-    args.address_dy = address + its->copies[1];
+    args.m = source->rows;
+    args.n = source->cols;
+    args.address_x = address + source->floats;
+    args.address_w = address + source->copies[0];
+    args.address_dy = address + source->copies[1];
 #ifdef MACHINE_WIDTH_WORD
     args.width = machine_class_of(tensor_class).max_planes - 1;
 #endif
     args.tag = tensor_class;
     args.step = step;
     args.scale = scale;
-    wide |= machine_encode_convert(command(place), &args);
+    wide |= machine_encode_convert(command(slot), &args);
 }
 
-/* The command that writes Y = X W at an offset. */
-static void multiply(uint32_t place, const tensor *x, const tensor *w, uint64_t y)
+/* Write the command that computes Y = X W. `y` is the offset of the floats of Y. */
+static void multiply(uint32_t slot, const tensor *x, const tensor *w, uint64_t y)
 {
     machine_forward_args forward;
     memset(&forward, 0, sizeof forward);
@@ -110,44 +117,45 @@ static void multiply(uint32_t place, const tensor *x, const tensor *w, uint64_t 
     forward.width_x = MACHINE_X_MAX_PLANES - 1;
     forward.width_w = MACHINE_W_MAX_PLANES - 1;
 #endif
-    wide |= machine_encode_forward(command(place), &forward);
+    wide |= machine_encode_forward(command(slot), &forward);
 }
 
-/* Does the first so many commands. */
+/* Run the first `count` commands, and wait until the commands are done. */
 static int run(uint32_t count)
 {
     machine_start(&port, address, count);
     return machine_wait(&port, 0);
 }
 
-/* Rounding moves an element by less than two units of its significand's last place, at the largest
-   magnitude of the tensor, and a sum by less than those of its terms. */
+/* Return a limit for the error of an element of Y, for the largest magnitudes x and w. Conversion changes an
+   element by less than two units of the last place of a significand at the largest magnitude of the tensor.
+   `sum` limits the error of the accumulators for one term. */
 static double bound(double x, double w)
 {
-    const double off_x = 2 * x * pow(2, 1 - MACHINE_X_PRECISION);
-    const double off_w = 2 * w * pow(2, 1 - MACHINE_W_PRECISION);
+    const double error_x = 2 * x * pow(2, 1 - MACHINE_X_PRECISION);
+    const double error_w = 2 * w * pow(2, 1 - MACHINE_W_PRECISION);
     const double sum = x * w * (K * pow(2, -MACHINE_SUM_BITS) + 4 * pow(2, -MACHINE_FRACTION_BITS));
-    return K * (x * off_w + w * off_x + off_x * off_w + sum);
+    return K * (x * error_w + w * error_x + error_x * error_w + sum);
 }
 
-/* How many elements of Y are wrong. */
-static int check(uint64_t at)
+/* Return the number of wrong elements of Y. `y` is the offset of the floats of Y. */
+static int check(uint64_t y)
 {
     const double limit = bound(MACHINE_VECTORS_LARGEST_X, MACHINE_VECTORS_LARGEST_W);
     int wrong = 0, row, col, k;
     for (row = 0; row < M; ++row) {
         for (col = 0; col < N; ++col) {
-            const uint32_t want = machine_vectors_y[row * N + col];
-            const double found = (double)get_float(at, N, (uint32_t)row, (uint32_t)col);
+            const uint32_t expected = machine_vectors_y[row * N + col];
+            const double value = (double)get_float(y, N, (uint32_t)row, (uint32_t)col);
             uint32_t bits;
             double sum = 0;
-            memcpy(&bits, memory + at + row * machine_float_pitch(N) + 4 * col, sizeof bits);
+            memcpy(&bits, memory + y + row * machine_float_pitch(N) + 4 * col, sizeof bits);
             for (k = 0; k < K; ++k)
                 sum += (double)number(machine_vectors_x[row * K + k]) *
                        (double)number(machine_vectors_w[k * N + col]);
-            if (bits == want && fabs(found - sum) <= limit) continue;
-            printf("Y[%d][%d] is %g (%08x), not %08x; of floats it is %g, at most %g off\n", row,
-                   col, found, (unsigned)bits, (unsigned)want, sum, limit);
+            if (bits == expected && fabs(value - sum) <= limit) continue;
+            printf("Y[%d][%d] is %g (%08x), not %08x; the product of the floats is %g, and the limit of the "
+                   "error is %g\n", row, col, value, (unsigned)bits, (unsigned)expected, sum, limit);
             ++wrong;
         }
     }
@@ -155,18 +163,20 @@ static int check(uint64_t at)
 }
 
 @train@
-/* How many losses are wrong: each must be that of the model, and the last below the first. */
+/* Return the number of wrong losses. Every loss must equal the loss of the model, and the last loss must be
+   below the first loss. */
 static int check_losses(const double *losses)
 {
     int wrong = 0, step;
     for (step = 0; step < STEPS; ++step) {
-        const float want = number(machine_vectors_losses[step]);
-        if ((float)losses[step] == want) continue;
-        printf("the loss of step %d is %.9g, not %.9g\n", step, losses[step], (double)want);
+        const float expected = number(machine_vectors_losses[step]);
+        if ((float)losses[step] == expected) continue;
+        printf("the loss of step %d is %.9g, not %.9g\n", step, losses[step], (double)expected);
         ++wrong;
     }
     if (losses[STEPS - 1] < losses[0]) return wrong;
-    printf("the loss does not fall: it is %g, then %g\n", losses[0], losses[STEPS - 1]);
+    printf("the loss does not fall: the first loss is %g, the last loss is %g\n", losses[0],
+           losses[STEPS - 1]);
     return wrong + 1;
 }
 
@@ -205,7 +215,7 @@ int main(void)
     for (step = 0; step < STEPS && !error; ++step)
         error = train(step, &x, &w, &dy, y, &losses[step]);
     if (error) return printf("%s\n", machine_error_text(error)), 1;
-    if (wide) return printf("an argument does not fit\n"), 1;
+    if (wide) return printf("an argument of a command does not fit\n"), 1;
     if (check_losses(losses)) return printf("FAIL\n"), 1;
     printf("PASS: %d steps of training, loss %g, then %g\n", STEPS, losses[0], losses[STEPS - 1]);
     return 0;

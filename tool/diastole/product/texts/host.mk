@@ -1,5 +1,5 @@
-# `make` builds the machine in Verilator with host.c, in the folder build, and runs it. A program of your
-# own: `make HOST=mine.c`.
+# `make` builds the machine in Verilator with host.c, in the folder build, and runs the program.
+# `make HOST=mine.c` builds and runs the program mine.c.
 HOST = host.c
 SOURCES := $(addprefix ../,$(shell cat ../MACHINE.f))
 QUIET := -Wno-fatal -Wno-lint -Wno-style -Wno-INITIALDLY -Wno-UNOPTFLAT
@@ -9,7 +9,7 @@ PROGRAM := $(basename $(notdir $(HOST)))
 run: $(BUILD)/$(PROGRAM)
 	$(BUILD)/$(PROGRAM)
 
-# The link gives this folder a path without a space.
+# The link sw is a path of this folder without spaces.
 $(BUILD)/$(PROGRAM): $(HOST) board.cpp MACHINE.h MACHINE_driver.h MACHINE_vectors.h $(SOURCES)
 	mkdir -p $(BUILD)
 	ln -sfn "$(CURDIR)" $(BUILD)/sw

@@ -1,11 +1,11 @@
 
-// Memory behind a port: a burst of each kind at a time.
+// Memory at the port PORT. The memory accepts one read burst and one write burst at a time.
 static struct {
     uint64_t read_at = 0, write_at = 0;
     unsigned left = 0;
     bool writing = false, answer = false;
 
-    void sample()  // just before the rising edge
+    void sample()  // reads the handshakes just before the rising edge
     {
         if (top.PORT_bvalid && top.PORT_bready) answer = false;
         if (top.PORT_rvalid && top.PORT_rready) {
@@ -17,10 +17,10 @@ static struct {
             left = top.PORT_arlen + 1;
         }
         if (top.PORT_wvalid && top.PORT_wready) {
-            uint8_t *to = place(write_at);
-            const uint8_t *from = reinterpret_cast<const uint8_t *>(&top.PORT_wdata);
+            uint8_t *target = place(write_at);
+            const uint8_t *source = reinterpret_cast<const uint8_t *>(&top.PORT_wdata);
             for (unsigned n = 0; n < MACHINE_BEAT_BYTES; ++n)
-                if (uint64_t(top.PORT_wstrb) >> n & 1) to[n] = from[n];
+                if (uint64_t(top.PORT_wstrb) >> n & 1) target[n] = source[n];
             write_at += MACHINE_BEAT_BYTES;
             if (top.PORT_wlast) writing = false, answer = true;
         }
@@ -30,7 +30,7 @@ static struct {
         }
     }
 
-    void drive()  // the inputs of the next cycle
+    void drive()  // sets the inputs of the machine for the next cycle
     {
         top.PORT_arready = left == 0;
         top.PORT_rvalid = left != 0;

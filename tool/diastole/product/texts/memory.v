@@ -1,5 +1,5 @@
 
-  // Memory behind a port: up to four bursts to be read, one to be written.
+  // Memory at the port PORT, with a queue of up to four read bursts, and one write burst at a time.
   reg [39:0] PORT_at [0:3];
   reg [7:0] PORT_beats [0:3];
   reg [2:0] PORT_in = 0, PORT_out = 0;
@@ -14,10 +14,11 @@
 
   task PORT_check(input [39:0] address, input [7:0] beats, input [2:0] size, input [1:0] burst);
     begin
-      if (size != SIZE || burst != 1 || address % BYTES != 0) wrong("a bad burst", address);
-      if (address[11:0] + (beats + 1) * BYTES > 4096) wrong("a burst over 4 KiB", address);
+      if (size != SIZE || burst != 1 || address % BYTES != 0)
+        wrong("burst with bad size, type or alignment", address);
+      if (address[11:0] + (beats + 1) * BYTES > 4096) wrong("burst crosses a multiple of 4 KiB", address);
       if (address < BASE || address + (beats + 1) * BYTES > BASE + BEATS * BYTES)
-        wrong("a burst beside memory", address);
+        wrong("burst outside the memory", address);
     end
   endtask
 

@@ -1,17 +1,18 @@
 
-/* Entries of the vector unit's tables, which lie side by side, on a beat the first, for `load`. Their rules
-   are in the machine's document of programs. An encoder's result is 0, or 1 if a value does not fit. */
+/* Entries of the tables of the vector unit, in the form that the operation `load` reads: the first entry
+   begins on a beat, and the entries lie one after the other. The document of the machine about programs has
+   the rules of entries. An encoder returns 0, or 1 if a value does not fit in the field of the value. */
 @instruction@
 @stream@
 
-/* An instruction that writes no register and no stream yet, whose other fields are 0. */
+/* Return an instruction that writes no register and no stream. All fields except `op`, `d` and `o` are 0. */
 static inline machine_instruction machine_instruction_of(uint32_t op)
 {
-    machine_instruction made;
-    memset(&made, 0, sizeof made);
-    made.op = op;
-    made.d = MACHINE_NO_REGISTER;
-    made.o = MACHINE_NO_OUTPUT;
-    return made;
+    machine_instruction instruction;
+    memset(&instruction, 0, sizeof instruction);
+    instruction.op = op;
+    instruction.d = MACHINE_NO_REGISTER;
+    instruction.o = MACHINE_NO_OUTPUT;
+    return instruction;
 }
 

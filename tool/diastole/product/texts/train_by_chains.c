@@ -1,11 +1,14 @@
-/* A step of training, all of it by the machine. Y = X W goes to a program that makes dY = Y - T and, of every
-   row, the sum of its squares, of which the loss is the sum; dW = X^T dY to one that makes W - rate dW. What
-   a command writes must not overlap with what it reads: so there are two places for W, in turn. */
+/* Training steps that the machine computes completely. The vector unit runs a program on Y = X W: the program
+   computes dY = Y - T and the sum of the squares of every row of dY. The loss is the sum of the sums of all
+   rows. A second program computes W - rate dW from dW = X^T dY. The outputs of a command must not overlap
+   with the inputs of the command. Two areas of memory therefore hold W in alternate steps. */
 enum { PRODUCTS_OF_STEP = 2, MOST_ENTRIES = 32, SETS = 3 };
 
+/* Offsets in memory. Odd steps read W at `other_w`. */
 static uint64_t targets, sums, programs, streams, constants, other_w;
-static uint32_t lengths[PRODUCTS_OF_STEP]; /* of both programs, which lie one behind the other */
+static uint32_t lengths[PRODUCTS_OF_STEP]; /* of the programs; the second follows the first */
 
+/* Reserve memory for the data of the training. */
 static void allocate_training(void)
 {
     targets = allocate(machine_float_bytes(M, N));
@@ -16,83 +19,88 @@ static void allocate_training(void)
     other_w = allocate(machine_float_bytes(K, N));
 }
 
-static void put_instruction(uint32_t place, const machine_instruction *its)
+/* Write an instruction to a slot of the programs. */
+static void put_instruction(uint32_t slot, const machine_instruction *instruction)
 {
-    uint8_t *at = memory + programs + place * MACHINE_INSTRUCTION_BYTES;
-    wide |= machine_encode_instruction(at, its);
+    wide |= machine_encode_instruction(memory + programs + slot * MACHINE_INSTRUCTION_BYTES, instruction);
 }
 
-/* dY = Y - T to output stream 0; the sum of the squares of each row to output stream 1. */
+/* Write the first program. Output stream 0 is dY = Y - T. Output stream 1 is the sum of the squares of every
+   row. */
 static void put_gradient_program(void)
 {
-    machine_instruction its = machine_instruction_of(MACHINE_MICRO_ADD);
-    uint32_t turn, length = 0;
-    its.a = MACHINE_FROM_S0; /* Y */
-    its.c = MACHINE_FROM_S1; /* T */
-    its.negate_c = 1;
-    its.d = 0;
-    its.o = 0;
-    put_instruction(length++, &its);
-    its = machine_instruction_of(MACHINE_MICRO_MAD); /* r1 = r0 r0 + r1, begun anew in each row of blocks */
-    its.a = its.b = 0;
-    its.c = its.d = 1;
-    its.fresh = its.keep = 1;
-    put_instruction(length++, &its);
-    for (turn = 1; 1u << turn <= MACHINE_BLOCK; ++turn) { /* r1 = the sum of all lanes of r1 */
-        its = machine_instruction_of(MACHINE_MICRO_ADD);
-        its.a = its.c = its.d = 1;
-        its.turn_lanes = turn;
-        its.when = MACHINE_WHEN_LAST;
-        put_instruction(length++, &its);
+    machine_instruction add = machine_instruction_of(MACHINE_MICRO_ADD);
+    machine_instruction square = machine_instruction_of(MACHINE_MICRO_MAD);
+    machine_instruction move = machine_instruction_of(MACHINE_MICRO_MOV);
+    uint32_t amount, length = 0;
+    add.a = MACHINE_FROM_S0; /* Y */
+    add.c = MACHINE_FROM_S1; /* T */
+    add.negate_c = 1;
+    add.d = 0;
+    add.o = 0;
+    put_instruction(length++, &add);
+    square.a = square.b = 0; /* r1 = r0 r0 + r1; r1 counts as 0 in the first block of every row of blocks */
+    square.c = square.d = 1;
+    square.fresh = square.keep = 1;
+    put_instruction(length++, &square);
+    /* Add lanes of r1 in pairs until every lane has the sum of all lanes: permute lanes of c, then add. */
+    for (amount = 1; 1u << amount <= MACHINE_BLOCK; ++amount) {
+        add = machine_instruction_of(MACHINE_MICRO_ADD);
+        add.a = add.c = add.d = 1;
+        add.turn_lanes = amount;
+        add.when = MACHINE_WHEN_LAST;
+        put_instruction(length++, &add);
     }
-    its = machine_instruction_of(MACHINE_MICRO_MOV);
-    its.a = 1;
-    its.o = 1;
-    its.when = MACHINE_WHEN_LAST;
-    put_instruction(length++, &its);
+    move.a = 1;
+    move.o = 1;
+    move.when = MACHINE_WHEN_LAST;
+    put_instruction(length++, &move);
     lengths[0] = length;
 }
 
-/* W - rate dW to output stream 0. */
+/* Write the second program. Output stream 0 is W - rate dW. */
 static void put_update_program(void)
 {
-    machine_instruction its = machine_instruction_of(MACHINE_MICRO_MAD);
-    its.a = MACHINE_FROM_S0; /* dW */
-    its.b = MACHINE_FROM_CONSTANT;
-    its.negate_b = 1;
-    its.k = 0;
-    its.c = MACHINE_FROM_S1; /* W */
-    its.o = 0;
-    put_instruction(lengths[0], &its);
+    machine_instruction update = machine_instruction_of(MACHINE_MICRO_MAD);
+    update.a = MACHINE_FROM_S0; /* dW */
+    update.b = MACHINE_FROM_CONSTANT;
+    update.negate_b = 1;
+    update.k = 0; /* constant 0: the rate */
+    update.c = MACHINE_FROM_S1; /* W */
+    update.o = 0;
+    put_instruction(lengths[0], &update);
     lengths[1] = 1;
 }
 
-/* A stream of a set of eight; floats in rows of N columns, if it is no other kind. */
-static void put_stream(uint32_t set, uint32_t slot, uint32_t kind, uint64_t at)
+/* Write the descriptor of a stream. A set has the 8 streams of a chain. `offset` is the offset of the data of
+   the stream. Streams of the kind F32 have rows of N floats. */
+static void put_stream(uint32_t set, uint32_t slot, uint32_t kind, uint64_t offset)
 {
-    machine_stream its;
-    memset(&its, 0, sizeof its);
-    its.kind = kind;
-    if (kind != MACHINE_KIND_PRODUCT) its.address = address + at;
-    if (kind == MACHINE_KIND_F32) its.pitch = (uint32_t)machine_float_pitch(N);
+    machine_stream stream;
+    memset(&stream, 0, sizeof stream);
+    stream.kind = kind;
+    if (kind != MACHINE_KIND_PRODUCT) stream.address = address + offset;
+    if (kind == MACHINE_KIND_F32) stream.pitch = (uint32_t)machine_float_pitch(N);
     wide |= machine_encode_stream(
-        memory + streams + (set * MACHINE_CHAIN_STREAMS + slot) * MACHINE_STREAM_BYTES, &its);
+        memory + streams + (set * MACHINE_CHAIN_STREAMS + slot) * MACHINE_STREAM_BYTES, &stream);
 }
 
-static void load(uint32_t place, uint32_t table, uint64_t from, uint32_t count)
+/* Write the command that loads `count` entries into a table, from the offset `source` on. */
+static void load(uint32_t slot, uint32_t table, uint64_t source, uint32_t count)
 {
     machine_load_args args;
     memset(&args, 0, sizeof args);
     args.which = table;
-    args.address_x = address + from;
+    args.address_x = address + source;
     args.count = count;
-    wide |= machine_encode_load(command(place), &args);
+    wide |= machine_encode_load(command(slot), &args);
 }
 
-/* Fills the tables of the machine. Set 0 is of Y; sets 1 and 2 are of dW, in even steps and in odd ones. */
+/* Fill the tables of the machine. Set 0 has the streams of Y. Set 1 has the streams of dW in even steps, and
+   set 2 has the streams of dW in odd steps. */
 static int begin_training(const tensor *w, const tensor *dy, uint64_t y)
 {
-    const uint64_t places[2] = {w->floats, other_w};
+    const uint64_t weights[2] = {w->floats, other_w};
     const uint32_t rate = MACHINE_VECTORS_RATE;
     uint32_t odd;
     (void)y;
@@ -107,8 +115,8 @@ static int begin_training(const tensor *w, const tensor *dy, uint64_t y)
     put_stream(0, MACHINE_STREAM_INPUTS + 1, MACHINE_KIND_ROW, sums);
     for (odd = 0; odd < 2; ++odd) {
         put_stream(1 + odd, 0, MACHINE_KIND_PRODUCT, 0);
-        put_stream(1 + odd, 1, MACHINE_KIND_F32, places[odd]);
-        put_stream(1 + odd, MACHINE_STREAM_INPUTS, MACHINE_KIND_F32, places[1 - odd]);
+        put_stream(1 + odd, 1, MACHINE_KIND_F32, weights[odd]);
+        put_stream(1 + odd, MACHINE_STREAM_INPUTS, MACHINE_KIND_F32, weights[1 - odd]);
     }
     load(0, MACHINE_TABLE_INSTRUCTIONS, programs, lengths[0] + lengths[1]);
     load(1, MACHINE_TABLE_CONSTANTS, constants, 1);
@@ -116,16 +124,17 @@ static int begin_training(const tensor *w, const tensor *dy, uint64_t y)
     return run(3);
 }
 
+/* Run a step of training, and compute the loss from the sums of the rows. */
 static int train(uint32_t step, const tensor *x, const tensor *w, const tensor *dy, uint64_t y,
                  double *loss)
 {
     machine_forward_chain_args forward;
     machine_dw_chain_args dw;
-    tensor now = *w;
+    tensor weights = *w;
     uint32_t row;
     int error;
     (void)y;
-    if (step % 2) now.floats = other_w;
+    if (step % 2) weights.floats = other_w;
     memset(&forward, 0, sizeof forward);
     forward.m = M;
     forward.n = N;
@@ -147,7 +156,7 @@ static int train(uint32_t step, const tensor *x, const tensor *w, const tensor *
     forward.width_w = MACHINE_W_MAX_PLANES - 1;
     dw.width_dy = MACHINE_DY_MAX_PLANES - 1;
 #endif
-    convert(0, &now, step, 0);
+    convert(0, &weights, step, 0);
     wide |= machine_encode_forward_chain(command(1), &forward);
     convert(2, dy, step, 0);
     wide |= machine_encode_dw_chain(command(3), &dw);

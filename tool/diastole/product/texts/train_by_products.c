@@ -1,23 +1,28 @@
-/* A step of training: Y = X W and dW = X^T dY by the machine, dY = Y - T and W = W - rate dW here. The loss is
-   the sum of the squares of dY. The rate is a power of two: its product with dW is exact. */
-static uint64_t dw_floats;
+/* Training steps. The machine computes Y = X W and dW = X^T dY. The host computes dY = Y - T, the loss, and
+   W = W - rate dW. The loss is the sum of the squares of dY. The product of the rate and dW is exact, because
+   the rate is a power of two. */
+static uint64_t dw_floats; /* offset of dW */
 
+/* Reserve memory for the data of the training. */
 static void allocate_training(void)
 {
     dw_floats = allocate(machine_float_bytes(K, N));
 }
 
+/* Do nothing: the machine has no tables. */
 static int begin_training(const tensor *w, const tensor *dy, uint64_t y)
 {
     (void)w, (void)dy, (void)y;
     return 0;
 }
 
-static void put_float(uint64_t at, uint32_t cols, uint32_t row, uint32_t col, float value)
+/* Write an element of a tensor of floats with `cols` columns. */
+static void put_float(uint64_t offset, uint32_t cols, uint32_t row, uint32_t col, float value)
 {
-    memcpy(memory + at + row * machine_float_pitch(cols) + 4 * col, &value, sizeof value);
+    memcpy(memory + offset + row * machine_float_pitch(cols) + 4 * col, &value, sizeof value);
 }
 
+/* Write dY = Y - T, and return the loss. */
 static double gradient_and_loss(uint64_t y, uint64_t dy)
 {
     double loss = 0;
@@ -25,14 +30,15 @@ static double gradient_and_loss(uint64_t y, uint64_t dy)
     for (row = 0; row < M; ++row) {
         for (col = 0; col < N; ++col) {
             const float target = number(machine_vectors_t[row * N + col]);
-            const float off = get_float(y, N, row, col) - target;
-            put_float(dy, N, row, col, off);
-            loss += (double)off * (double)off;
+            const float difference = get_float(y, N, row, col) - target;
+            put_float(dy, N, row, col, difference);
+            loss += (double)difference * (double)difference;
         }
     }
     return loss;
 }
 
+/* Write W = W - rate dW. */
 static void update(uint64_t w, uint64_t dw)
 {
     const float rate = number(MACHINE_VECTORS_RATE);
@@ -43,6 +49,7 @@ static void update(uint64_t w, uint64_t dw)
                       get_float(w, N, row, col) - rate * get_float(dw, N, row, col));
 }
 
+/* Run a step of training, and compute the loss. */
 static int train(uint32_t step, const tensor *x, const tensor *w, const tensor *dy, uint64_t y,
                  double *loss)
 {
