@@ -45,14 +45,14 @@ class Mismatch:
     tensor: str
     step: int | None
     index: tuple[int, ...]
-    got: np.generic
+    actual: np.generic
     expected: np.generic
 
     def __str__(self) -> str:
         step = "" if self.step is None else f" step {self.step},"
         return (
             f"first mismatch: tensor {self.tensor},{step} index {list(self.index)}: "
-            f"{_value_text(self.got)}, expected {_value_text(self.expected)}"
+            f"{_value_text(self.actual)}, expected {_value_text(self.expected)}"
         )
 
 
@@ -63,12 +63,12 @@ class ReportMismatch:
     report: str
     subject: str
     step: int | None
-    got: object
+    actual: object
     expected: object
 
     def __str__(self) -> str:
         step = "" if self.step is None else f" in step {self.step}"
-        return f"{self.report} of {self.subject}{step} is {self.got}, expected {self.expected}"
+        return f"{self.report} of {self.subject}{step} is {self.actual}, expected {self.expected}"
 
 
 class GoldenComparison:
@@ -94,26 +94,26 @@ class GoldenComparison:
         return [str(mismatch) for mismatch in self._reports.values()]
 
     def operand(
-        self, name: str, got: ConvertedTensor, expected: ConvertedTensor, step: int | None = None
+        self, name: str, actual: ConvertedTensor, expected: ConvertedTensor, step: int | None = None
     ) -> None:
         """Compare a converted tensor. Its copies are named ``NAME_q``, or ``NAME_q_AXIS`` if there
         are two."""
         reports = REPORTS
-        if isinstance(got, Readable) and isinstance(expected, Readable):
-            got, expected = got.read(), expected.read()
+        if isinstance(actual, Readable) and isinstance(expected, Readable):
+            actual, expected = actual.read(), expected.read()
             reports = (*REPORTS, *STORED_REPORTS)
             reports += ("improvement",) * (expected.improvement is not None)  # format fast
-            self._copies(name, got, expected, step)
+            self._copies(name, actual, expected, step)
         else:
             expected_values = expected.copy_values()
-            for axis, values in got.copy_values().items():
+            for axis, values in actual.copy_values().items():
                 self.array(copy_name(name, axis), values, expected_values[axis], step)
         for report in reports:
-            self.report(report, name, getattr(got, report), getattr(expected, report), step)
+            self.report(report, name, getattr(actual, report), getattr(expected, report), step)
 
     def result(
         self,
-        got: ProductResult,
+        actual: ProductResult,
         expected: ProductResult,
         *,
         prefix: str = "",
@@ -121,50 +121,50 @@ class GoldenComparison:
     ) -> None:
         """Compare the tensors of a product and the values reported of it. Names get the
         ``prefix``."""
-        for name, values in got.values.items():
+        for name, values in actual.values.items():
             self.array(prefix + name, values, expected.values[name], step)
-        of = prefix + got.op
-        self.report("exact", of, got.exact, expected.exact, step)
-        self.report("overflow", of, got.overflow, expected.overflow, step)
+        subject = prefix + actual.op
+        self.report("exact", subject, actual.exact, expected.exact, step)
+        self.report("overflow", subject, actual.overflow, expected.overflow, step)
 
-    def _copies(self, name: str, got: Quantised, expected: Quantised, step: int | None) -> None:
-        axes = OPERAND_BY_CLASS[got.tensor_class].copy_names if len(got.copies) > 1 else ("",)
+    def _copies(self, name: str, actual: Quantised, expected: Quantised, step: int | None) -> None:
+        axes = OPERAND_BY_CLASS[actual.tensor_class].copy_names if len(actual.copies) > 1 else ("",)
         for number, (axis, copy, expected_copy) in enumerate(
-            zip(axes, got.copies, expected.copies, strict=True)
+            zip(axes, actual.copies, expected.copies, strict=True)
         ):
-            called = copy_name(name, axis)
-            wrong = self.array(called, got.values(number), expected.values(number), step)
-            self._codes(called, copy, expected_copy, wrong, step)
+            label = copy_name(name, axis)
+            wrong = self.array(label, actual.values(number), expected.values(number), step)
+            self._codes(label, copy, expected_copy, wrong, step)
             for part in STORED_BYTES:
                 self.array(
-                    f"{called}.{part}", getattr(copy, part), getattr(expected_copy, part), step
+                    f"{label}.{part}", getattr(copy, part), getattr(expected_copy, part), step
                 )
 
     def _codes(
-        self, name: str, got: Copy, expected: Copy, wrong: NDArray[np.bool_], step: int | None
+        self, name: str, actual: Copy, expected: Copy, wrong: NDArray[np.bool_], step: int | None
     ) -> None:
         """Compare the codes of elements whose numbers are equal, and the elements in the padding of
         the last blocks. ``wrong``: True for elements whose numbers differ."""
-        rows, columns = got.shape
-        differs = got.codes != expected.codes
-        inside = differs[:rows, :columns] & ~(wrong.T if got.transposed else wrong)
-        self._note(f"{name}.codes", got.codes, expected.codes, inside, step)
+        rows, columns = actual.shape
+        differs = actual.codes != expected.codes
+        inside = differs[:rows, :columns] & ~(wrong.T if actual.transposed else wrong)
+        self._note(f"{name}.codes", actual.codes, expected.codes, inside, step)
         padding = int(differs.sum() - differs[:rows, :columns].sum())
         self.report("wrong elements in the padding", name, padding, 0, step)
 
     def array(
-        self, name: str, got: NDArray[Any], expected: NDArray[Any], step: int | None
+        self, name: str, actual: NDArray[Any], expected: NDArray[Any], step: int | None
     ) -> NDArray[np.bool_]:
         """Compare all elements; return a mask of the elements that differ."""
-        differs: NDArray[np.bool_] = bits_of(got) != bits_of(expected)
+        differs: NDArray[np.bool_] = bits_of(actual) != bits_of(expected)
         self.compared += differs.size
-        self._note(name, got, expected, differs, step)
+        self._note(name, actual, expected, differs, step)
         return differs
 
     def _note(
         self,
         name: str,
-        got: NDArray[Any],
+        actual: NDArray[Any],
         expected: NDArray[Any],
         differs: NDArray[np.bool_],
         step: int | None,
@@ -174,19 +174,19 @@ class GoldenComparison:
         if count and self.first is None:
             index = tuple(int(i) for i in np.unravel_index(int(differs.argmax()), differs.shape))
             self.first = Mismatch(
-                tensor=name, step=step, index=index, got=got[index], expected=expected[index]
+                tensor=name, step=step, index=index, actual=actual[index], expected=expected[index]
             )
 
     def report(
-        self, report: str, subject: str, got: object, expected: object, step: int | None
+        self, report: str, subject: str, actual: object, expected: object, step: int | None
     ) -> None:
         """Compare a reported value."""
         self.compared += 1
-        if got == expected:
+        if actual == expected:
             return
         self.mismatches += 1
         mismatch = ReportMismatch(
-            report=report, subject=subject, step=step, got=got, expected=expected
+            report=report, subject=subject, step=step, actual=actual, expected=expected
         )
         self._reports.setdefault((report, subject), mismatch)
         self.first = self.first or mismatch

@@ -116,14 +116,14 @@ class NumpyDevice(Products[Quantised]):
         multiplied: list[ProductResult] = []
         for index, named in enumerate(operands):
             # A list of results has one entry if all products share both factors.
-            mine = {name: each[min(index, len(each) - 1)] for name, each in results.items()}
+            single = {name: each[min(index, len(each) - 1)] for name, each in results.items()}
             multiplied.append(
                 ProductResult(
                     op=operation.name,
-                    values={name: result.values for name, result in mine.items()},
+                    values={name: result.values for name, result in single.items()},
                     operands=named,
-                    exact=all(result.exact for result in mine.values()),
-                    overflow=any(result.overflow for result in mine.values()),
+                    exact=all(result.exact for result in single.values()),
+                    overflow=any(result.overflow for result in single.values()),
                 )
             )
         return multiplied

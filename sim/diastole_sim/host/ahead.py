@@ -27,8 +27,8 @@ class Areas:
         return not (_overlap(self.reads, earlier.writes) or _overlap(self.writes, touched))
 
 
-def _overlap(some: Iterable[AddressRange], others: Sequence[AddressRange]) -> bool:
-    return any(a[0] < b[1] and b[0] < a[1] for a in some for b in others)
+def _overlap(ranges: Iterable[AddressRange], further: Sequence[AddressRange]) -> bool:
+    return any(a[0] < b[1] and b[0] < a[1] for a in ranges for b in further)
 
 
 def areas_of(command: Command, numerics: Numerics, data_width: int) -> Areas:

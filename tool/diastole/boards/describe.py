@@ -55,8 +55,8 @@ class BoardKind:
         without the keys, and for a board with an unknown chip."""
         if not self.device or (self.plain_mhz is not None and clock_mhz <= self.plain_mhz):
             return {}
-        there = clock_keys(config)
-        return {key: value for key, value in CLOCK_KEYS.items() if there[key] != value}
+        keys = clock_keys(config)
+        return {key: value for key, value in CLOCK_KEYS.items() if keys[key] != value}
 
 
 BOARDS = {

@@ -42,11 +42,11 @@ class Runs:
 
     @classmethod
     def of(
-        cls, task: Task, settled: Sequence[RunnableConfig], seeds: Sequence[int], steps: int
+        cls, task: Task, runnable: Sequence[RunnableConfig], seeds: Sequence[int], steps: int
     ) -> "Runs":
         """Return the runs of a task."""
         data = samples_sha256(task.load())
-        return cls(task=task, data=data, steps=steps, seeds=tuple(seeds), runnable=tuple(settled))
+        return cls(task=task, data=data, steps=steps, seeds=tuple(seeds), runnable=tuple(runnable))
 
     def job(self, runnable: RunnableConfig, seed: int) -> Job:
         """Return the job of a configuration."""
@@ -70,8 +70,8 @@ class Runs:
         the job. Jobs with equal bits occur once, by the name of the first."""
         jobs: dict[str, Job] = {}
         for seed in self.seeds:
-            for settled in self.runnable:
-                for job in (self.float_job(settled, seed), self.job(settled, seed)):
+            for runnable in self.runnable:
+                for job in (self.float_job(runnable, seed), self.job(runnable, seed)):
                     jobs.setdefault(job.key, job)
         return jobs
 
@@ -92,24 +92,24 @@ class Runs:
         """Names of float32 references by the key that decides the bits: ``float32`` alone, or with
         the options that distinguish the reference."""
         first: dict[str, RunnableConfig] = {}
-        for settled in self.runnable:
-            first.setdefault(_float_key(settled), settled)
+        for runnable in self.runnable:
+            first.setdefault(_float_key(runnable), runnable)
         if len(first) == 1:
             return dict.fromkeys(first, FLOAT32)
         names: dict[str, str] = {}
-        for key, settled in first.items():
+        for key, runnable in first.items():
             options = [
                 f"{name}={value}"
-                for name, value in settled.named.settings.items()
+                for name, value in runnable.named.settings.items()
                 if name.replace("-", "_") in RECIPE
             ]
             name = " ".join([FLOAT32, *options])
-            names[key] = name if name not in names.values() else f"{name} of {settled.named.name}"
+            names[key] = name if name not in names.values() else f"{name} of {runnable.named.name}"
         return names
 
     def _float_runs(self, key: str, done: Mapping[str, Record]) -> dict[int, Record]:
-        settled = next(each for each in self.runnable if _float_key(each) == key)
-        return _ended({seed: self.float_job(settled, seed) for seed in self.seeds}, done)
+        runnable = next(each for each in self.runnable if _float_key(each) == key)
+        return _ended({seed: self.float_job(runnable, seed) for seed in self.seeds}, done)
 
     def _summary(
         self, runnable: RunnableConfig, reference: ComparedConfig, done: Mapping[str, Record]

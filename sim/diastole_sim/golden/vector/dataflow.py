@@ -191,9 +191,9 @@ class _DataflowTracer:
         # Compute the transitive closure (Warshall).
         for middle in range(self.length):
             reaches |= reaches[:, middle, None] & reaches[None, middle, :]
-        alike = reaches & reaches.T
+        mutual = reaches & reaches.T
         for number in np.argsort(reaches.sum(axis=0), kind="stable"):
-            group = np.flatnonzero(alike[number])
+            group = np.flatnonzero(mutual[number])
             if group[0] == number:
                 yield group.tolist()
 
@@ -217,8 +217,8 @@ class _DataflowTracer:
         pairs = [np.zeros((2, 0), np.int64)]
         for number in group:
             for maker, where in traced[number].values():
-                mine = np.isin(maker, group) & (where != self.active[number])
-                pairs.append(np.stack([self.active[number][mine], where[mine]]))
+                selected = np.isin(maker, group) & (where != self.active[number])
+                pairs.append(np.stack([self.active[number][selected], where[selected]]))
         levels = np.zeros(len(self.order), np.int64)
         later, earlier = np.concatenate(pairs, axis=1)
         ahead = np.argsort(later, kind="stable")
@@ -256,9 +256,9 @@ class _DataflowTracer:
         written, blocks = writes % self.length, writes % self.moments // self.length
         makers: list[int] = np.unique(written).tolist()
         for maker in makers:
-            mine = written == maker
-            place = np.searchsorted(self.active[maker], blocks[mine])
-            yield cells[final][mine] - REGISTERS, maker, place
+            selected = written == maker
+            place = np.searchsorted(self.active[maker], blocks[selected])
+            yield cells[final][selected] - REGISTERS, maker, place
 
 
 def as_slice(numbers: Integers) -> slice | Integers:

@@ -70,7 +70,7 @@ def test_stored_bytes(device, np_rng, part):
                 tensor=name,
                 step=None,
                 index=last,
-                got=array[last] ^ 1,
+                actual=array[last] ^ 1,
                 expected=array[last],
             )
             text = f"first mismatch: tensor {name}, index {list(last)}: {array[last] ^ 1}, "

@@ -233,8 +233,8 @@ def test_one_wrong_bit_is_found(op, call, name, tensor, step, index):
     result = train(Wrapped(flip), steps=3, reference=NumpyDevice(NANO, 0))
     first = result.first_mismatch
     assert (first.tensor, first.step, first.index) == (tensor, step, index)
-    assert first.got == seen[0]
-    assert abs(int(first.got.view(np.uint32)) - int(first.expected.view(np.uint32))) == 1
+    assert first.actual == seen[0]
+    assert abs(int(first.actual.view(np.uint32)) - int(first.expected.view(np.uint32))) == 1
     assert (result.verified, result.mismatches) == (False, 1)
     row, column = index
     pattern = (
