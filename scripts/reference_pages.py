@@ -6,13 +6,14 @@ Without a folder renews those in `docs/reference`; a test compares them with thi
 """
 
 import argparse
+import re
 import sys
 from pathlib import Path
 
 from configuration_page import configuration
 from environments import ROOT
 
-from diastole.backend import program_limits
+from diastole.backend import cached_product, program_limits
 from diastole.cli import exit_code
 from diastole.config.presets import PRESETS
 from diastole.console import say
@@ -59,10 +60,18 @@ def programs() -> str:
     return "\n".join([*lines, *program_lines(program_limits(PRESETS["nano"]))]) + "\n"
 
 
+def product() -> str:
+    """Return the README of a product as a page, without the pictures."""
+    text = (cached_product(PRESETS["nano"]) / "README.md").read_text()
+    text = re.sub(r"^(!\[.*\n\n|<!--.*\n|# .*\n)", "", text, flags=re.MULTILINE)
+    return f"# A product: buses, memory, numbers\n\nThis page is the README of `nano`.\n{text}"
+
+
 PAGES = {
     "configuration": configuration,
     "registers": registers,
     "programs": programs,
+    "product": product,
     "api": lambda: API,
 }
 
