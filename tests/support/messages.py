@@ -14,7 +14,7 @@ VERBS = frozenset(
     """
     is are was were has have had must may can cannot does do need needs work works takes gives give
     hold holds keeps lies uses reads writes makes sums accepts accept exclude exceeds exists
-    includes belongs stores broadcast judge judges
+    includes belongs stores broadcast judge judges begins
     """.split()
 )
 """Words that make a message a sentence."""
@@ -23,7 +23,6 @@ DANGLING = frozenset("it its them they that this these those so too".split())
 OF_OTHERS = (
     r"No such file or directory$",  # the operating system
     r"Is a directory$",
-    r"argument --shapes: not allowed with argument --task$",  # argparse
 )
 """Texts by other programs, which Diastole only passes on."""
 _KIND = re.compile(r"^(?:diastole: (?:error: |warning: )?|\w+(?:Error|Input): )")

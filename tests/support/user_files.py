@@ -17,6 +17,11 @@ TEXTS = {
     "layers.csv": "name,M,K,N\na,8,8,8\n",
     "long.csv": "name,M,K,N\nlong,9000000,1,1\nshort,1,1,1\n",
     "plan.toml": "sede = [1]\nseeds = [0]\nover = {format = ['bfp4']}\n",
+    "digit.toml": "task = 'digit'\nover = {format = ['bfp4']}\n",
+    "nona.toml": "preset = 'nona'\nover = {format = ['bfp4']}\n",
+    "absent.toml": "machine = 'no.toml'\nover = {format = ['bfp4']}\n",
+    "wrong_set.toml": "set = {format = 'bfp9'}\nover = {rounding.bits = [3, 4]}\n",
+    "mark.toml": '\ufeffname = "a"\n',
 }
 
 
@@ -26,6 +31,7 @@ def ones(*shape: int) -> np.ndarray:
 
 ARRAYS = {
     "a.npz": {"X": ones(3, 5), "W": ones(5, 7), "dY": ones(3, 7)},
+    "small.npz": {"x": ones(3, 5), "w": ones(5, 7)},
     "x.npz": {"X": ones(3, 5)},
     "other_k.npz": {"X": ones(3, 5), "W": ones(6, 7)},
     "empty.npz": {"X": ones(3, 0), "W": ones(0, 7)},

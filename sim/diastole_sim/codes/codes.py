@@ -170,7 +170,11 @@ def _require_copies(copies: Sequence[Codes], storage: TensorClass) -> None:
     if len(copies) != count:
         raise ValueError(f"a tensor of {form} must have {count} copies, not {len(copies)}")
     for axis, codes in zip((1, 0), copies, strict=False):
-        if codes.form != form or codes.codes.ndim != 2 or (count > 1 and codes.axis != axis):
+        if codes.codes.ndim != 2:
+            raise ValueError(
+                f"a copy must be a matrix of {form}, not an array of {codes.codes.ndim} dimensions"
+            )
+        if codes.form != form or (count > 1 and codes.axis != axis):
             expected, got = (
                 f"of {each}" + (f" along axis {place}" if count > 1 else "")
                 for each, place in ((form, axis), (codes.form, codes.axis))

@@ -86,7 +86,7 @@ class Product:
             raise ProductError(f"{self.directory} lacks {', '.join(missing)}")
         if self.data_width not in (32, 64, 128, 256, 512):
             raise ProductError(
-                f"data_width is {self.data_width}, but must be a power of two in 32..512"
+                f"data_width must be a power of two in 32..512, not {self.data_width}"
             )
         if self.memory_ports not in (1, 2):
-            raise ProductError(f"ports is {self.memory_ports}, but must be 1 or 2")
+            raise ProductError(f"ports must be 1 or 2, not {self.memory_ports}")

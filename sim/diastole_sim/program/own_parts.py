@@ -210,6 +210,11 @@ class OwnOptimiser:
         self._constants: Mapping[str, float] | None = None
         for name, does in METHODS.items():
             method = guarded(code, f"the {name} of {_kind(made)}", getattr, made, name, None)
+            if not callable(method) and not inspect.isclass(code.load()):
+                raise OwnCodeError(
+                    f"{code}: {code.name}() returned {_kind(made)}; {code.name} must return an "
+                    f"object with a method {does}"
+                )
             if not callable(method):
                 raise OwnCodeError(f"{code}: {_kind(made)} must have a method {does}")
 

@@ -71,7 +71,7 @@ class Programs:
         }
         with self._lock:
             if self._ended:
-                raise InterruptedError("ended")
+                raise InterruptedError("the programs have been ended")
             context = started(words, **defaults | options)
             program = context.__enter__()
             self._running.add(program)

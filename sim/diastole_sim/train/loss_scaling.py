@@ -38,16 +38,16 @@ def require_floors(floors: Floors, low: int, high: int) -> Floors:
     for (before, lower), (step, exponent) in pairwise(floors):
         if step == before:
             raise ValueError(
-                f"loss_scale_floor has step {step} twice: give step {step} a single exponent"
+                f"loss_scale_floor: step {step} appears twice: give step {step} a single exponent"
             )
         if step < before:
             raise ValueError(
-                f"loss_scale_floor has step {step} after step {before}: steps must rise"
+                f"loss_scale_floor: steps must rise, but step {step} follows step {before}"
             )
         if exponent <= lower:
             raise ValueError(
-                f"loss_scale_floor has exponent {exponent} at step {step}, and {lower} "
-                "before: exponents must rise"
+                f"loss_scale_floor: exponents must rise, but exponent {exponent} at step {step} "
+                f"follows exponent {lower}"
             )
     return floors
 

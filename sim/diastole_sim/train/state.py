@@ -55,7 +55,9 @@ class TrainingState:
                     part: self.arrays[f"{name}.{number}.{part}"] for part in ("value", "velocity")
                 }
                 if any(each.shape != parameter.value.shape for each in parts.values()):
-                    raise ValueError(f"{name} {number} has a different shape in this training")
+                    raise ValueError(
+                        f"parameter {number} of {name} has a different shape in this training"
+                    )
                 parameters[number] = Parameter(**parts)
         for name in COUNTED:
             setattr(session, name, self.counts[name])

@@ -113,7 +113,7 @@ def board_text(template: str, **values: object) -> str:
     for name, value in values.items():
         text = text.replace(f"@{name.upper()}@", str(value))
     if left := re.findall(r"@([A-Z_]+)@", text):
-        raise KeyError(f"{template}: nothing for {', '.join(left)}")
+        raise KeyError(f"{template} needs a value of {', '.join(left)}")
     return text
 
 

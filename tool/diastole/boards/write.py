@@ -83,6 +83,8 @@ def refuse_what_is_no_board(directory: Path) -> None:
     write."""
     if not directory.exists():
         return
+    if not directory.is_dir():
+        raise BadInput(f"{directory}: is a file, not the folder of a board; choose another folder")
     try:
         board = read_manifest(directory / RECORD)["board"]
     except (OSError, ValueError, LookupError, TypeError):

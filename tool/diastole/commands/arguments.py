@@ -172,10 +172,12 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def read_config(arguments: argparse.Namespace) -> Config:
     preset = getattr(arguments, "preset", None)
-    if (arguments.file is None) == (preset is None):
-        raise BadInput("the machine must be given either as FILE or as --preset")
     if preset is not None:
+        if arguments.file is not None:
+            raise BadInput("FILE and --preset exclude each other: give one")
         return read_preset(preset, arguments.overrides)
+    if arguments.file is None:
+        raise BadInput("the machine must be given either as FILE or as --preset")
     return load_config(arguments.file, arguments.overrides)
 
 

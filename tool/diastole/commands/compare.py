@@ -20,7 +20,7 @@ from diastole.commands.arguments import (
     read_config,
 )
 from diastole.commands.progress import progress
-from diastole.commands.train_options import TrainOptions
+from diastole.commands.train_options import NO_AXES, TrainOptions
 from diastole.commands.train_program import NoVectorUnit
 from diastole.compare.jobs import Job
 from diastole.compare.pool import run_jobs
@@ -37,14 +37,14 @@ from diastole.compare.study import (
     with_axes,
 )
 from diastole.compare.summary import verdict_on
-from diastole.config.file import FIELDS, SECTIONS, from_document
+from diastole.config.file import FIELDS, SECTIONS, from_document, value_mistake
 from diastole.config.keys import Config
 from diastole.config.presets import BOARD_MACHINES, PRESET_NAMES, PRODUCTS_ONLY
 from diastole.console import fail, note, print_json, say, say_next
 from diastole.errors import BadInput
 from diastole.files.outputs import check_output, check_picture
 from diastole.files.sample_files import read_samples
-from diastole.layers.sweep import merge_overrides
+from diastole.layers.sweep import merge_overrides, same_key
 from diastole.nearest import suggestion
 from diastole.report import compare_picture, compare_table
 from diastole.workers import usable_cores
@@ -57,6 +57,15 @@ SETTINGS = (PRESET,)
 """Settings of a configuration, besides keys of the machine and options of `train`."""
 RESULTS = Path("comparison.jsonl")
 DEFAULT_PRESET = "nano"
+FIXED = {
+    "task": "give --task NAME",
+    "data": "give --data A.npz",
+    "steps": "give --steps N",
+    "seed": "give --seeds A,B,...",
+    "seeds": "give --seeds A,B,...",
+    "backend": "all trainings run on the golden model",
+}
+"""Advice for options that are equal for all configurations."""
 PRESETS_NOTE = "compare leaves out the vector unit of presets, because a host trains every task"
 
 
@@ -146,18 +155,22 @@ def add_parser(commands: Commands) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    plan = ComparisonPlan() if arguments.plan is None else read_plan(arguments.plan)
+    plan = ComparisonPlan()
+    if arguments.plan is not None:
+        plan = read_plan(arguments.plan, arguments.over)
     seeds = _seeds(arguments.seeds) or plan.seeds or SEEDS
     requested = _configurations(arguments, plan)
     if arguments.file is not None and arguments.preset is not None:
-        raise BadInput("the machine must be given either as FILE or as --preset")
+        raise BadInput("FILE and --preset exclude each other: give one")
+    _check_machine(arguments, plan)
+    refuse_wrong_values(arguments, plan, requested)
     check_output("--results", arguments.results, (".jsonl",))
     check_picture("--out", arguments.out)
     install.require(install.JOBLIB, install.THREADPOOLCTL)
     if arguments.scheduler is not None:
         install.require(install.DISTRIBUTED)
     task = _task(arguments, plan)
-    settled, refused = runnable_configs(arguments, plan, requested, task.name)
+    settled, left_out, refused = runnable_configs(arguments, plan, requested, task.name)
     runs = Runs.of(task, settled, seeds, arguments.steps or plan.steps or task.steps)
     with opened(arguments.results) as results:
         failed = _run(arguments, runs.jobs, results)
@@ -177,6 +190,7 @@ def execute(arguments: argparse.Namespace) -> int:
                 "float32": compared[0].reference and compared[0].reference.record(),
                 "configurations": [each.record() for each in compared],
                 "verdict": verdict and verdict.record(),
+                "left_out": left_out,
                 "failures": failures,
             }
         )
@@ -218,22 +232,83 @@ def _configurations(arguments: argparse.Namespace, plan: ComparisonPlan) -> list
 
 def _task(arguments: argparse.Namespace, plan: ComparisonPlan) -> Task:
     """Return the task of the command, or of the plan, or the digits."""
-    sources = [(arguments.task, arguments.data), (plan.task, plan.data), ("digits", None)]
-    name, data = next(pair for pair in sources if pair != (None, None))
+    sources = [
+        ("--task", "--data", arguments.task, arguments.data),
+        (f"{arguments.plan}: task", "data", plan.task, plan.data),
+        ("--task", "--data", "digits", None),
+    ]
+    option, other, name, data = next(each for each in sources if each[2:] != (None, None))
     if name is not None and data is not None:
-        raise BadInput("--task and --data exclude each other: give only one")
+        raise BadInput(f"{option} and {other} exclude each other: give only one")
     if data is not None:
         return task_of_samples(read_samples(data), data.name)
-    task = train.named_task(name or "")
+    task = train.named_task(name or "", option)
     train.require_samples(task)
     return task
 
 
+def _check_machine(arguments: argparse.Namespace, plan: ComparisonPlan) -> None:
+    """Raise BadInput, naming the plan, if the command takes a machine from the plan that does not
+    exist."""
+    if arguments.file is not None or arguments.preset is not None:
+        return
+    if plan.machine is not None and not plan.machine.exists():
+        raise BadInput(f"{arguments.plan}: machine: there is no file {plan.machine}")
+    if plan.preset is not None and (mistake := _preset_mistake(plan.preset)):
+        raise BadInput(f"{arguments.plan}: {mistake}")
+
+
+def _preset_mistake(name: str) -> str | None:
+    """Return the mistake of an unknown preset; None for a known preset."""
+    if name in PRESET_NAMES:
+        return None
+    near = suggestion(name, PRESET_NAMES)
+    return f"preset must be one of {', '.join(PRESET_NAMES)}, not {excerpt(name)}{near}"
+
+
+def refuse_wrong_values(
+    arguments: argparse.Namespace, plan: ComparisonPlan, configurations: Sequence[Named]
+) -> None:
+    """Raise BadInput with a line for every value of a combination of axes, or of a plan's `set`,
+    that is wrong whatever the values of all other keys."""
+    options = TrainOptions()
+    axes = {same_key(text.partition("=")[0]) for text in arguments.over}
+    pairs = dict.fromkeys(plan.settings.items())
+    for named in configurations:
+        if named.of_axes:
+            pairs |= dict.fromkeys(named.settings.items())
+    problems: list[str] = []
+    keys = list(dict.fromkeys(key for key, _ in pairs))
+    for key, value in sorted(pairs, key=lambda pair: keys.index(pair[0])):
+        if mistake := _mistake(options, key, value):
+            where = arguments.plan or "--configuration"
+            problems.append(f"{'--over' if same_key(key) in axes else where}: {mistake}")
+    if problems:
+        raise BadInput(*dict.fromkeys(problems))
+
+
+def _mistake(options: TrainOptions, key: str, value: str) -> str | None:
+    """Return the mistake of a setting, whatever all other settings; None for a possible value."""
+    option = key.replace("-", "_")
+    if key == PRESET:
+        return _preset_mistake(value)
+    if option in options.names:
+        return options.mistake(option, value)
+    if key in (*FIELDS, *SECTIONS) or "." in key:
+        return value_mistake(key, value)
+    if option in (*FIXED, *NO_AXES):
+        advice = FIXED.get(option, "the option does not belong to a configuration")
+        return f"{key} cannot be varied; {advice}"
+    known = [name.replace("_", "-") for name in options.names]
+    near = suggestion(key, [*options.names, *known, *SETTINGS, *FIELDS, *SECTIONS])
+    return f"{key} is neither a key of the machine nor an option of train{near}"
+
+
 def runnable_configs(
     arguments: argparse.Namespace, plan: ComparisonPlan, configurations: Sequence[Named], task: str
-) -> tuple[list[RunnableConfig], list[str]]:
-    """Return the configurations that are machines, and the reasons why the rest are none. Report
-    every reason.
+) -> tuple[list[RunnableConfig], list[str], list[str]]:
+    """Return the configurations that are machines, and the reasons why the rest are none: of
+    configurations that are left out, and of failures. Report every reason.
 
     A combination of axes that is no machine is left out. A configuration that was requested by its
     name is a failure. BadInput if no configuration is left.
@@ -243,6 +318,10 @@ def runnable_configs(
     problems: list[tuple[Named, str]] = []
     for named in configurations:
         try:
+            own = () if named.of_axes else named.settings.items()  # axes were checked before
+            mistakes = (_mistake(options, *pair) for pair in own)
+            if wrong := [mistake for mistake in mistakes if mistake is not None]:
+                raise BadInput(*wrong)
             config = _config(arguments, plan, named.settings, options.names)
             training = options.read(config, plan.settings | named.settings, task)
         except BadInput as error:
@@ -261,7 +340,7 @@ def runnable_configs(
         note(f"left out: {text}")
     for text in refused:
         fail(text)
-    return settled, refused
+    return settled, left_out, refused
 
 
 def _machine(
@@ -294,20 +373,12 @@ def _config(
     Own keys go before keys of --set, which go before keys that the plan sets for all
     configurations.
     """
-    settings = {**plan.settings, **own}
     file, preset = _machine(arguments, plan, own)
     names = [*options, *(name.replace("_", "-") for name in options)]
-    for key in settings:
-        if key not in (*names, *SETTINGS, *FIELDS, *SECTIONS) and "." not in key:
-            near = suggestion(key, [*names, *SETTINGS, *FIELDS, *SECTIONS])
-            raise BadInput(f"{key} is neither a key of the machine nor an option of train{near}")
     common = merge_overrides(overrides_of(plan.settings, names), arguments.overrides)
     overrides = merge_overrides(common, overrides_of(own, names))
     if preset is None:
         return read_config(argparse.Namespace(file=file, overrides=overrides))
-    if preset not in PRODUCTS_ONLY:
-        near = suggestion(preset, PRESET_NAMES)
-        raise BadInput(f"preset must be one of {', '.join(PRESET_NAMES)}, not {preset}{near}")
     # Only keys that the preset sets: defaults follow from the keys of the configuration, as F from
     # the widths of fast.
     document = PRODUCTS_ONLY[preset].model_dump(exclude_unset=True)

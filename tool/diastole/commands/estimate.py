@@ -34,6 +34,7 @@ from diastole.layers.sweep import (
     configurations,
     merge_overrides,
     on_all_cores,
+    same_key,
     swept,
 )
 from diastole.nearest import suggestion
@@ -51,6 +52,8 @@ MANY = 20
 NAMED = 5
 """Largest number of layers that a note names."""
 BACKWARD, BACKWARD_OPTIONS = "backward", ("dx", "dw")
+STEP_TASKS = tuple(name for name in TASK_NAMES if find_task(name).classifies)
+"""Tasks with steps that a machine does alone."""
 LAYERS_ALONE = {"batch": 1, "phases": f"forward,{BACKWARD}", "widths": None}
 """Options of layers that a step of a task does not have, with the defaults."""
 
@@ -67,7 +70,7 @@ def add_parser(commands: Commands) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "--task",
-        choices=TASK_NAMES,
+        choices=STEP_TASKS,
         help="estimate a training step of a task on a machine with a vector unit, by causes of "
         "waiting",
     )
@@ -247,6 +250,10 @@ def _sweep(
     arguments: argparse.Namespace, phases: Sequence[str], requested: Mapping[str, int]
 ) -> int:
     """Report the cost of all layers, for every machine."""
+    if any(same_key(text.partition("=")[0]) == "preset" for text in arguments.over):
+        raise BadInput(
+            "--over: preset cannot be varied here: estimate each --preset with a command of its own"
+        )
     machines = configurations(arguments.over, partial(_overridden, arguments, requested))
     _check_picture(arguments.out)
     layers, clock = read_shapes(arguments.shapes, arguments.batch), arguments.clock
@@ -324,6 +331,8 @@ def parse_phases(text: str) -> list[str]:
 
 def read_shapes(text: str, batch: int) -> list[NamedLayer]:
     """Return the layers of a known list, or of a file."""
+    if not text:
+        raise BadInput("--shapes must not be empty")
     if text in LISTS:
         return layers_of(text, batch)
     path = Path(text)

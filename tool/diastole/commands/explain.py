@@ -58,7 +58,7 @@ def sizes(text: str) -> dict[str, int]:
     parts = [whole_number(part.strip()) or 0 for part in text.split(",")]
     if len(parts) != 3 or not all(1 <= part <= MAX_SIZE for part in parts):
         raise argparse.ArgumentTypeError(
-            f"must be three positive integers M,K,N, not {excerpt(text)}"
+            f"must be three integers M,K,N in 1..{MAX_SIZE}, not {excerpt(text)}"
         )
     return dict(zip("mkn", parts, strict=True))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from diastole import install
 from diastole.commands.arguments import Commands, add_config, add_json, read_config, retyped
 from diastole.console import print_json, say, say_next
+from diastole.files.outputs import check_folder
 from diastole.layers.layer_costs import usual_use
 
 
@@ -32,6 +33,7 @@ def add_parser(commands: Commands) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     config = read_config(arguments)
+    check_folder(arguments.output)
     install.require(*install.EMISSION)
     from diastole.product.generate import generate
 

@@ -3,22 +3,57 @@
 import argparse
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
+from diastole.config.presets import PRESET_NAMES
 from diastole.console import say
 from diastole.errors import BadInput
 from diastole.nearest import suggestion
 from diastole_sim.spec.require import excerpt
+
+FILE, PRESET = "file", "--preset"
 
 
 class Parser(argparse.ArgumentParser):
     """Argument parser that reports a mistake in one line, without the usage, as for all
     mistakes."""
 
+    words: Sequence[str] = ()
+    """Words of the command line that are parsed."""
+
     def error(self, message: str) -> NoReturn:
+        unknown = self._unknown_options()
+        if re.match("(the following|one of the) arguments .*required", message) and unknown:
+            message = self._not_accepted(unknown)
+        raise BadInput(f"{self.worded(message)} (see {self.prog} --help)")
+
+    def worded(self, message: str) -> str:
+        """Return a message of argparse in the words of all messages."""
         if group := re.fullmatch("one of the arguments (.*) is required", message):
-            message = f"{' or '.join(group[1].split())} must be given"
-        raise BadInput(f"{message} (see {self.prog} --help)")
+            return f"{' or '.join(group[1].split())} must be given"
+        parts = re.fullmatch("argument ([^ :]*): (.*)", message, re.DOTALL)
+        if parts is None:
+            return message
+        name, text = parts[1].rpartition("/")[2], parts[2]
+        if text.endswith("not "):
+            text += '""'
+        if text.startswith("must "):
+            return f"{name} {text}"
+        if text == "expected one argument":
+            return f"{name} needs a value, {self._value_of(name)}"
+        if other := re.fullmatch("not allowed with argument (.*)", text):
+            return f"{other[1].rpartition('/')[2]} and {name} exclude each other: give one"
+        if text.startswith("ignored explicit argument"):
+            return f"{name} takes no value"
+        return f"{name}: {text}"
+
+    def _value_of(self, name: str) -> str:
+        """Return the value of an option in words."""
+        action = self._option_string_actions[name]
+        if action.metavar is not None or action.choices is None:
+            return str(action.metavar or name.lstrip("-").upper())
+        return f"one of {', '.join(map(str, action.choices))}"
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Print help and version as results. argparse itself ignores a failed write."""
@@ -30,12 +65,49 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[Any, list[str]]:
         """Parse as argparse does. An unknown argument is an error of the command, which can name
         the nearest known argument."""
+        self.words = tuple(args or ())
         result, rest = super().parse_known_args(args, namespace)
         if rest:
-            option = next((word for word in rest if word.startswith("-")), "")
-            near = suggestion(option.partition("=")[0], self._option_string_actions)
-            self.error(f"the command does not accept {' '.join(rest)}{near}")
+            self.error(self._not_accepted(rest))
         return result, rest
+
+    def _not_accepted(self, rest: Sequence[str]) -> str:
+        """Return the message about words that the command does not accept."""
+        option = next((word for word in rest if word.startswith("-")), "").partition("=")[0]
+        if option == PRESET and any(action.dest == FILE for action in self._actions):
+            name = next((word for word in self._values_of(PRESET) if word in PRESET_NAMES), "nano")
+            return (
+                f"{self.prog} takes FILE, not {PRESET}: diastole init my.toml {PRESET} {name} "
+                "writes a FILE"
+            )
+        near = suggestion(option, self._option_string_actions)
+        return f"the command does not accept {' '.join(rest)}{near}"
+
+    def _values_of(self, option: str) -> list[str]:
+        """Return the words behind an option, as "OPTION=VALUE" or as "OPTION VALUE"."""
+        joined = [word.partition("=")[2] for word in self.words if word.startswith(f"{option}=")]
+        pairs = zip(self.words, self.words[1:], strict=False)
+        return joined + [value for word, value in pairs if word == option]
+
+    def _unknown_options(self) -> list[str]:
+        """Return the words of the command line that look like options and are none of them."""
+        if self._subparsers is not None:
+            return []
+        words = self.words[: self.words.index("--")] if "--" in self.words else self.words
+        options = (word.partition("=")[0] for word in words if re.match(r"--?[A-Za-z]", word))
+        known = self._option_string_actions
+        return [
+            option
+            for option in options
+            if option not in known and (option.startswith("--") or option[:2] not in known)
+        ]
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Return the value of a word. An empty word names no file."""
+        if action.type is Path and not arg_string:
+            raise argparse.ArgumentError(action, "must not be empty")
+        parent: Any = super()  # the method of argparse has no public name
+        return parent._get_value(action, arg_string)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a value that is no choice, with equal words in every Python."""

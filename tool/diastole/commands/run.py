@@ -29,6 +29,13 @@ from diastole_sim.spec.operations import OPERATIONS
 from diastole_sim.spec.part import ProductPart, require_free, unit_of
 from diastole_sim.spec.registers import WAIT_CAUSES
 
+LENGTHS = {
+    "t_blocks": "blocks of a tile of the streaming operand",
+    "groups": "slices of lanes in an output tile",
+    "chunk": "blocks of the contraction in one load",
+}
+"""Meanings of the lengths of a nest."""
+
 
 def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
@@ -69,11 +76,12 @@ def add_parser(commands: Commands) -> None:
         help="also read and write operands as element codes and scales: X_codes, X_scales, "
         "X_tensor_scale, X_format",
     )
+    lengths = ", ".join(f"{name} ({counted})" for name, counted in LENGTHS.items())
     parser.add_argument(
         "--nest",
         metavar="NAME=VALUE,...",
-        help="loops of forward, dx or dw: t_blocks, groups, chunk, outer (t or l), keep (none, "
-        "stream, held or both); absent names keep the values of the machine, and without "
+        help=f"loops of forward, dx or dw: {lengths}, outer (t or l), keep (none, stream, held "
+        "or both); absent lengths and lengths of 0 are the machine's own lengths, and without "
         "--nest the model of the machine chooses; the result does not depend on the loops",
     )
     parser.add_argument(
@@ -169,6 +177,8 @@ def check_nest(nest: Nest | None, op: str, sizes: tensors.Sizes, config: Config)
         -(-sizes.axis(axis.upper()) // config.numerics.block) for axis in product.loops
     )
     if problem := limits.problem(nest, (t, lanes, contraction)):
+        if (name := problem.partition(" ")[0]) in LENGTHS:
+            problem += f"; {name} counts {LENGTHS[name]}, and 0 is the machine's own length"
         raise BadInput(f"--nest: {problem} ({op} on {config.name})")
 
 

@@ -40,7 +40,8 @@ def floors(text: str) -> Floors:
     try:
         return require_floors(tuple(pairs), DEFAULT.smallest, DEFAULT.largest)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+        text = str(error).removeprefix("loss_scale_floor: ")
+        raise argparse.ArgumentTypeError(text) from error
 
 
 def add_loss_scale(parser: argparse.ArgumentParser) -> None:

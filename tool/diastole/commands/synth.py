@@ -29,9 +29,6 @@ from diastole.synth.mapper import Design
 from diastole.synth.route import PLACERS
 from diastole.synth.targets import FPGAS, SG13G2, Cells, read_target
 
-BITSTREAMS = (".bit", ".bin", ".fs")
-"""Endings of bitstreams, by the tools of the families."""
-
 
 def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
@@ -48,6 +45,9 @@ def add_parser(commands: Commands) -> None:
         metavar="T",
         help=f"target of the mapping: {', '.join(FPGAS)}, {SG13G2}, or FILE.lib, a library of "
         "cells",
+    )
+    endings = ", ".join(
+        f"{each.bitstream} for {name}" for name, each in FPGAS.items() if each.bitstream
     )
     devices = "; ".join(f"{name}: {', '.join(each.devices)}" for name, each in FPGAS.items())
     parser.add_argument(
@@ -90,7 +90,10 @@ def add_parser(commands: Commands) -> None:
         "of nextpnr)",
     )
     parser.add_argument(
-        "--bitstream", metavar="FILE", type=Path, help="file for the bitstream of --pnr"
+        "--bitstream",
+        metavar="FILE",
+        type=Path,
+        help=f"file for the bitstream of --pnr: {endings}",
     )
     parser.add_argument(
         "--least",
@@ -117,7 +120,7 @@ def execute(arguments: argparse.Namespace) -> int:
     config = read_config(arguments)
     if request.delays and isinstance(request.target, Cells):
         delays_of(request.target.library)  # a mistake is found before Yosys works for minutes
-    _check_files(arguments)
+    _check_files(arguments, request)
     install.require(*install.EMISSION)
     tools = Tools.find(request)
     design = Design.of_product(cached(config, _generate))
@@ -176,7 +179,7 @@ def read_request(arguments: argparse.Namespace) -> Request:
     if not route and arguments.placer is not None:
         raise BadInput("--placer needs --pnr: the option belongs to place and route")
     if not (route or arguments.delays) and arguments.freq is not None:
-        raise BadInput("--freq needs --pnr or --delays, and sets the clock to reach")
+        raise BadInput("--freq needs --pnr or --delays: the option is the clock to reach")
     return Request(
         target=read_target(arguments.target),
         device=arguments.device,
@@ -191,12 +194,13 @@ def read_request(arguments: argparse.Namespace) -> Request:
     )
 
 
-def _check_files(arguments: argparse.Namespace) -> None:
+def _check_files(arguments: argparse.Namespace, request: Request) -> None:
     """Refuse files that cannot be written, before any work."""
     if arguments.out is not None:
         check_output("--out", arguments.out, (".json",))
     if arguments.bitstream is not None:
-        check_output("--bitstream", arguments.bitstream, BITSTREAMS)
+        assert request.bitstream_ending is not None
+        check_output("--bitstream", arguments.bitstream, (request.bitstream_ending,))
     check_picture("--picture", arguments.picture)
 
 

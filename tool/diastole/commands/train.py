@@ -201,7 +201,10 @@ def precision_of(config: Config, arguments: argparse.Namespace) -> Precision | N
     missing = {LOW, HIGH} - set(numerics.widths)
     if missing:
         shown = list(numerics.widths)
-        raise BadInput(f"fast.widths must contain {LOW} and {HIGH} for training, not {shown}")
+        raise BadInput(
+            f"fast.widths must contain {LOW} and {HIGH} for training, not {shown}: give --set "
+            f"fast.widths=[{LOW},{HIGH}]"
+        )
     return Precision(kind=kind, classes=classes, **values)
 
 
@@ -246,11 +249,11 @@ def training_options(config: Config, arguments: argparse.Namespace) -> dict[str,
     }
 
 
-def named_task(name: str) -> Task:
-    """Return the task of this name. BadInput for an unknown name."""
+def named_task(name: str, option: str = "--task") -> Task:
+    """Return the task of this name, the value of ``option``. BadInput for an unknown name."""
     if name not in TASK_NAMES:
         near = suggestion(name, TASK_NAMES)
-        raise BadInput(f"--task must be one of {', '.join(TASK_NAMES)}, not {name}{near}")
+        raise BadInput(f"{option} must be one of {', '.join(TASK_NAMES)}, not {name}{near}")
     return find_task(name)
 
 
@@ -268,6 +271,8 @@ def execute(arguments: argparse.Namespace) -> int:
     require_samples(task)
     check_picture("--picture", arguments.picture)
     state = train_state.state_of(config, arguments, task, options)
+    if state is not None:
+        state.load()  # a mistake is found before the hardware is built
     if "program" in options:
         settings = {"steps": arguments.steps, "verify": arguments.verify}
         result = train_program.train_on(config, task, options["program"], execution, **settings)

@@ -22,7 +22,7 @@ class _Strict(Parser):
     option."""
 
     def error(self, message: str) -> NoReturn:
-        raise BadInput(message.replace("argument --", "", 1))
+        raise BadInput(self.worded(message).removeprefix("--"))
 
 
 def _typed(value: str) -> str:
@@ -51,6 +51,16 @@ class TrainOptions:
         """Keep the parser that `train` fills with options."""
         self.parser = _Strict(prog=name, allow_abbrev=allow_abbrev)
         return self.parser
+
+    def mistake(self, name: str, value: str) -> str | None:
+        """Return the mistake of an option's value, whatever the machine and all further options;
+        None for a possible value."""
+        word = f"--{name.replace('_', '-')}={_typed(value)}"
+        try:
+            self.parser.parse_args(["FILE", "--task=any", word])
+        except BadInput as error:
+            return error.problems[0]
+        return None
 
     def read(
         self, config: Config, settings: Mapping[str, str], task: str = "any"

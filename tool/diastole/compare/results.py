@@ -65,7 +65,7 @@ def _lock(descriptor: int, path: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise BadInput(f"{path}: another comparison is writing to it") from None
+        raise BadInput(f"{path}: another comparison is writing to this file") from None
     except OSError as error:  # a file system without locks, or no regular file
         raise BadInput(f"{path}: cannot be locked: {error.strerror}") from None
 

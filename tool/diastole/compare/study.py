@@ -24,6 +24,7 @@ Settings = dict[str, str]
 """Values by key, as written in TOML or on the command line."""
 
 PRESET = "preset"
+MAX_SEED = 2**32 - 1
 NAME, OVER, SET = "name", "over", "set"
 WITH_FILES = ("optimizer", "activation")
 """Options with a possible value FILE.py:NAME."""
@@ -141,22 +142,30 @@ def unique(named: Sequence[Named]) -> list[Named]:
     names = [each.name for each in named]
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
-        raise BadInput(*(f"two configurations have the name {name}" for name in twice))
+        raise BadInput(
+            *(
+                f"two configurations have the name {name}: give each configuration a name that "
+                "differs"
+                for name in twice
+            )
+        )
     if not named:
         raise BadInput("nothing to compare: give --over, --configuration or --plan")
     return list(named)
 
 
-def read_plan(path: Path) -> ComparisonPlan:
-    """Read a plan. BadInput with a line for every mistake of the file."""
+def read_plan(path: Path, axes: Sequence[str] = ()) -> ComparisonPlan:
+    """Read a plan. ``axes`` of the command, written "KEY=A,B", go before axes of the plan with the
+    same key. BadInput with a line for every mistake of the file."""
     document = read_toml(path, "plan")
     try:
-        return _plan_of(document, path.parent)
+        return _plan_of(document, path.parent, [text.partition("=")[0] for text in axes])
     except BadInput as error:
         raise error.within(path) from None
 
 
-def _plan_of(document: Mapping[str, Any], folder: Path) -> ComparisonPlan:
+def _plan_of(document: Mapping[str, Any], folder: Path, replaced: Sequence[str]) -> ComparisonPlan:
+    """Return the content of a plan without axes of the ``replaced`` keys."""
     problems = [
         f"{key} is an unknown key; a plan has {', '.join(KEYS)}{suggestion(key, KEYS)}"
         for key in document
@@ -166,7 +175,7 @@ def _plan_of(document: Mapping[str, Any], folder: Path) -> ComparisonPlan:
     def text(key: str) -> str | None:
         value = document.get(key)
         if value is not None and (not isinstance(value, str) or not value):
-            problems.append(f"{key} must be a text, not {value_text(value)}")
+            problems.append(f"{key} must be a text that is not empty, not {value_text(value)}")
             return None
         return value
 
@@ -176,7 +185,7 @@ def _plan_of(document: Mapping[str, Any], folder: Path) -> ComparisonPlan:
     seeds = document.get("seeds")
     if seeds is not None and not _are_seeds(seeds):
         problems.append(
-            f"seeds must be a list of different integers of at least 0, not {value_text(seeds)}"
+            f"seeds must be a list of different integers in 0..{MAX_SEED}, not {value_text(seeds)}"
         )
     texts: dict[str, str | None] = {key: text(key) for key in ("task", "data", "machine", PRESET)}
     named: list[Named] = []
@@ -188,13 +197,13 @@ def _plan_of(document: Mapping[str, Any], folder: Path) -> ComparisonPlan:
         entries = []
     for entry in cast(list[dict[str, Any]], entries):
         try:
-            named += _configuration(entry)
+            named += _configuration(entry, replaced)
         except BadInput as error:
             problems += error.problems
     settings: Settings = {}
     try:
         settings = _within(folder, _flat(_table(document, SET)))
-        named = with_axes(named, _axes(_table(document, OVER)))
+        named = _with_own_axes(named, document, replaced)
         named = [replace(each, settings=_within(folder, each.settings)) for each in named]
     except BadInput as error:
         problems += error.problems
@@ -225,14 +234,32 @@ def _within(folder: Path, settings: Settings) -> Settings:
     return placed
 
 
-def _configuration(entry: Mapping[str, Any]) -> list[Named]:
+def _configuration(entry: Mapping[str, Any], replaced: Sequence[str]) -> list[Named]:
     """Read a table with ``name``, ``over`` and ``set``. All further keys are settings too."""
     rest = {key: value for key, value in entry.items() if key not in (NAME, OVER, SET)}
     settings = _joined(_flat(_table(entry, SET)), _flat(rest))
     name = entry.get(NAME, short_name(settings))
     if not isinstance(name, str) or not name:
-        raise BadInput(f"name must be a text, not {value_text(name)}")
-    return with_axes([Named(name=name, settings=settings)], _axes(_table(entry, OVER)))
+        raise BadInput(f"name must be a text that is not empty, not {value_text(name)}")
+    return _with_own_axes([Named(name=name, settings=settings)], entry, replaced)
+
+
+def _with_own_axes(
+    named: Sequence[Named], table: Mapping[str, Any], replaced: Sequence[str]
+) -> list[Named]:
+    """Return every configuration with every choice of the axes of a table of the plan, without axes
+    of the ``replaced`` keys and of keys of ``replaced`` tables."""
+    keys = {same_key(key) for key in replaced}
+    axes = [
+        axis
+        for axis in _axes(_table(table, OVER))
+        if not keys & {same_key(axis.partition("=")[0]), same_key(axis.partition(".")[0])}
+    ]
+    try:
+        return with_axes(named, axes)
+    except BadInput as error:
+        texts = (text.replace("--over: ", "over.") for text in error.problems)
+        raise BadInput(*(text.replace("a single --over", "one list") for text in texts)) from None
 
 
 def _table(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -261,6 +288,8 @@ def _axes(table: Mapping[str, Any], before: str = "") -> list[str]:
             axes += _axes(cast(Mapping[str, Any], value), f"{before}{key}.")
         elif isinstance(value, list):
             values = cast(list[Any], value)
+            if not values or "" in values:
+                raise BadInput(f"over.{before}{key} needs a value")
             texts = [
                 each if isinstance(each, str) and "," not in each else written(each)
                 for each in values
@@ -275,5 +304,5 @@ def _are_seeds(value: object) -> bool:
     if not isinstance(value, list) or not value:
         return False
     seeds = cast(list[Any], value)
-    kinds = all(type(each) is int and 0 <= each < 2**32 for each in seeds)
+    kinds = all(type(each) is int and 0 <= each <= MAX_SEED for each in seeds)
     return kinds and len(set(seeds)) == len(seeds)

@@ -32,7 +32,13 @@ class _Draft(Numerics):
 
 
 def contradictions(config: Config, wrong: set[str]) -> Iterator[str]:
-    """Yield every contradiction of ``config``, as a line of text.
+    """Yield every contradiction of ``config``, as a line of text. ``wrong`` as for
+    :func:`contradicting_keys`."""
+    return (text for _, text in contradicting_keys(config, wrong))
+
+
+def contradicting_keys(config: Config, wrong: set[str]) -> Iterator[Fault]:
+    """Yield every contradiction of ``config``, with the keys that contradict each other.
 
     ``wrong`` holds keys and tables with refused values, for which ``config`` has the defaults.
     Contradictions that follow from the defaults are not reported.
@@ -41,7 +47,7 @@ def contradictions(config: Config, wrong: set[str]) -> Iterator[str]:
     for faults in (_misfits(config), _draft_contradictions(config)):
         for keys, text in faults:
             if not spent & {*keys, *(key.partition(".")[0] for key in keys)}:
-                yield text
+                yield keys, text
             spent.add(keys[0])
 
 

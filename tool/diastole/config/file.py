@@ -6,7 +6,7 @@ import json
 import re
 import textwrap
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, get_args, get_origin
@@ -14,8 +14,8 @@ from typing import Any, Literal, TypeGuard, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from diastole.config.contradictions import contradictions
-from diastole.config.keys import Accepted, Config
+from diastole.config.contradictions import contradicting_keys
+from diastole.config.keys import MAX_NAME, Accepted, Config
 from diastole.config.numbers import NUMBERS, numbers_of
 from diastole.errors import BadInput
 from diastole.files.content import read_toml
@@ -74,19 +74,25 @@ def from_document(
             problems += error.problems
         if _is_numbers_file(text) and (numbers := numbers_of(document)) is not None:
             document = numbers.instead(document)
+            overridden.update(
+                f"{table}.{key}" for table in numbers.keys for key in numbers.keys[table]
+            )
     wrong: set[tuple[int | str, ...]] = set()
     try:
         config = Config.model_validate(document)
     except ValidationError as errors:
         for error in errors.errors(include_url=False, include_context=False):
             wrong.add(error["loc"][:2])
-            place = "--set" if _written(error["loc"][:2]) in overridden else source
-            problems.append(f"{place}: {_say(error)}")
+            by_set = _is_overridden(_written(error["loc"][:2]), overridden)
+            text = _say_of_option(error) if by_set else _say(error)
+            problems.append(f"{'--set' if by_set else source}: {text}")
         document = _without(document, wrong)
         config = Config.model_validate(document)
     config = _with_fraction(config, document)
-    faults = contradictions(config, {_written(location) for location in wrong})
-    problems += (f"{source}: {fault}" for fault in faults)
+    for keys, fault in contradicting_keys(config, {_written(location) for location in wrong}):
+        named = {*keys, *re.findall(r"[a-z]+\.[a-z_]+", fault)}
+        by_set = any(_is_overridden(key, overridden) for key in named)
+        problems.append(f"{'--set' if by_set else source}: {fault}")
     if problems:
         raise BadInput(*problems)
     return config
@@ -108,6 +114,11 @@ def _repeated(overrides: Sequence[str]) -> list[str]:
                 problems.append(f"--set: {'.'.join(other)} and {key} give the same key twice")
         values[parts] = value
     return problems
+
+
+def _is_overridden(key: str, overridden: Collection[str]) -> bool:
+    """Return whether --set gives a key, or the table of the key."""
+    return key in overridden or key.partition(".")[0] in overridden
 
 
 def _is_numbers_file(override: str) -> bool:
@@ -132,7 +143,10 @@ def accepted(key: str) -> str:
     if key in SECTIONS:
         return f"a table, [{key}]"
     if key == "name":
-        return "[a-z][a-z0-9_]* and no Verilog or SystemVerilog keyword"
+        return (
+            f"[a-z][a-z0-9_]* of at most {MAX_NAME} characters, and no Verilog or SystemVerilog "
+            "keyword"
+        )
     field = FIELDS[key]
     for meaning in field.metadata:
         if isinstance(meaning, Accepted):
@@ -303,6 +317,34 @@ def _say(error: Any) -> str:
     return f"{key} must be {accepted(key)}, not {value_text(error['input'])}{hint}"
 
 
+def _say_of_option(error: Any) -> str:
+    """Return a line about an error of pydantic in an option: KEY is seldom meant to be a table."""
+    table = error["loc"][0]
+    if len(error["loc"]) > 1 or table not in SECTIONS:
+        return _say(error)
+    keys = [f"{table}.{key}" for key in _TABLES[table].model_fields]
+    if tuple(_TABLES[table].model_fields) == CLASS_NAMES:
+        return f"{table} is a table: set {', '.join(keys[:-1])} and {keys[-1]}"
+    return f"{table} is a table: set keys of the table, such as {keys[0]}"
+
+
+def value_mistake(key: str, text: str) -> str | None:
+    """Return the mistake of "KEY=TEXT", whatever values all other keys have; None for a possible
+    value. ``key`` may be a table with a key for every class: the value is for every class."""
+    first = f"{key}.{CLASS_NAMES[0]}"
+    single = first if first in FIELDS else key
+    document: dict[str, Any] = {}
+    try:
+        _override(document, f"{single}={text}")
+        Config.model_validate(document)
+    except BadInput as error:
+        return error.problems[0]
+    except ValidationError as errors:
+        (error, *_) = errors.errors(include_url=False, include_context=False)
+        return key + _say_of_option(error).removeprefix(single)
+    return None
+
+
 def _hint(key: str, value: object) -> str:
     """Return a guess for a wrong value of a key that takes only names."""
     if key.startswith("format."):
@@ -342,7 +384,10 @@ def _written(location: Sequence[Any]) -> str:
 def written(value: Any) -> str:
     """Return a value as TOML writes the value, where possible."""
     try:
-        return json.dumps(value, default=str) if not isinstance(value, float) else str(value)
+        if isinstance(value, float):
+            return str(value)
+        # TOML has no bare DEL in a text.
+        return json.dumps(value, default=str, ensure_ascii=False).replace("\x7f", "\\u007f")
     except ValueError:  # Python does not write integers of more than 4300 digits
         return "a huge integer"
 

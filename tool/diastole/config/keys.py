@@ -74,6 +74,8 @@ if TYPE_CHECKING:
     from diastole_hw.plan.plan import Plan
     from diastole_sim.spec.sizes.vector_shape import VectorShape
 
+MAX_NAME = 64
+"""Most characters of the name of a product: names of files and modules contain the name."""
 SPECIAL_LANES = (1, 2, 4, 8, 16, 32)
 PANELS_KIB = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
@@ -153,7 +155,7 @@ GroupingText = Annotated[
     str | None,
     _named(parse_grouping),
     Accepted(
-        'squares such as "8x8", vectors such as "1x16" or "tensor"; sides are powers of two, '
+        'squares such as "8x8", vectors such as "1x16", or "tensor"; sides are powers of two, '
         f"at most {GROUP_SIZES[-1]}"
     ),
 ]
@@ -422,7 +424,8 @@ class Config(Section):
     @field_validator("name")
     @classmethod
     def _name_is_an_identifier(cls, value: str) -> str:
-        if not re.fullmatch("[a-z][a-z0-9_]*", value) or value in KEYWORDS:
+        is_name = re.fullmatch("[a-z][a-z0-9_]*", value) and len(value) <= MAX_NAME
+        if not is_name or value in KEYWORDS:
             raise ValueError("not a module name")
         return value
 

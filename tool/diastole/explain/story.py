@@ -251,12 +251,12 @@ def require_alike(got: Any, expected: Doubles, what: str) -> None:
     group."""
     both = np.stack([np.atleast_2d(got), np.atleast_2d(expected)])
     if ((both[0] == 0) != (both[1] == 0)).any():
-        raise WavesDisagree(f"a {what} has other zeros than its tensor")
+        raise WavesDisagree(f"the zeros of a {what} are not the zeros of the tensor")
     for mine, theirs in zip(*both, strict=True):
         there = mine != 0
         ratios = theirs[there] / mine[there]
         if len(ratios) and (ratios[0] <= 0 or (ratios != ratios[0]).any()):
-            raise WavesDisagree(f"a {what} is not that of its tensor: {mine}, {theirs}")
+            raise WavesDisagree(f"a {what} is {mine}, but the tensor has {theirs}")
 
 
 def expected_sums(direction: int, each: Pass, factors: Factors) -> Sums:

@@ -74,6 +74,8 @@ class Archive:
             require_readable(path, pipes=False)
             with path.open("rb") as file, zipfile.ZipFile(file) as archive:
                 members = [each for each in archive.infolist() if each.filename.endswith(".npy")]
+        except FileNotFoundError:
+            raise BadInput(f"{path}: there is no such file") from None
         except OSError as error:
             raise BadInput(f"{path}: {error.strerror or 'is not a .npz file'}") from None
         except _DAMAGE:

@@ -1,5 +1,6 @@
 """Read the content of files that a user names, with mistakes in words."""
 
+import codecs
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ def read_content(path: Path, limit: int, what: str, *, pipes: bool = True) -> by
         return read_bytes(path, limit, pipes=pipes)
     except TooLargeError as error:
         raise BadInput(f"{path}: is not a {what}: the file {error.strerror}") from None
+    except FileNotFoundError:
+        raise BadInput(f"{path}: there is no such file") from None
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from None
 
@@ -25,6 +28,10 @@ def read_content(path: Path, limit: int, what: str, *, pipes: bool = True) -> by
 def read_toml(path: Path, what: str) -> dict[str, Any]:
     """Return the document in a TOML file. BadInput if the file has none."""
     content = read_content(path, MAX_TOML_BYTES, what)
+    if content.startswith(codecs.BOM_UTF8):
+        raise BadInput(
+            f"{path}: begins with a byte order mark; save the file as UTF-8 without the mark"
+        )
     try:
         return tomllib.loads(content.decode())
     except UnicodeDecodeError:

@@ -65,7 +65,9 @@ def read_layers(path: Path, batch: int = 1) -> list[NamedLayer]:
     try:
         reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
         lines = [(reader.line_num, row) for row in reader if any(map(str.strip, row))]
-    except (UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: is not a CSV file: the text is not UTF-8") from error
+    except csv.Error as error:
         raise BadInput(f"{path}: is not a CSV file: {error}") from error
     if not lines:
         raise BadInput(f"{path}: is empty; the file needs {ACCEPTED}")

@@ -1,5 +1,6 @@
 """Check the files that a command will write, before any work: name, folder, permissions."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,10 +34,13 @@ def check_picture(option: str, path: Path | None) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Raise BadInput if the parent folder of the folder ``path`` does not exist."""
+    """Raise BadInput if the parent folder of the folder ``path`` does not exist, or takes no new
+    folder."""
     parent = path.absolute().parent
     if not parent.is_dir():
         raise BadInput(f"{path}: there is no folder {path.parent}")
+    if not os.access(parent, os.W_OK):
+        raise BadInput(f"{path}: the folder {path.parent} is not writable")
 
 
 def _wrong(option: str, path: Path, endings: Sequence[str]) -> str:

@@ -100,8 +100,11 @@ class _Operands(Archive):
     def get(self, name: str) -> Array | None:
         """Return the array, or None after adding a problem."""
         if name not in self.names:
+            near = next((each for each in self.names if each.lower() == name.lower()), None)
+            rename = "" if near is None else f": rename {near} to {name}"
             self.problem(
-                f"has no array {name}; the arrays of the file are {', '.join(self.names) or 'none'}"
+                f"has no array {name}; the arrays of the file are "
+                f"{', '.join(self.names) or 'none'}{rename}"
             )
             return None
         try:

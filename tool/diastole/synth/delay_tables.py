@@ -240,7 +240,7 @@ def _fill(group: Group, words: _Words, depth: int) -> None:
         elif following == "(":
             _call(group, word, line, words, depth)
         else:
-            raise LibertyError(line, f"after {excerpt(word)} there must be : or (")
+            raise LibertyError(line, f'after {excerpt(word)} there must be ":" or "("')
 
 
 def _call(group: Group, name: str, line: int, words: _Words, depth: int) -> None:
@@ -254,7 +254,7 @@ def _call(group: Group, name: str, line: int, words: _Words, depth: int) -> None
     if following != "{":
         group.values[name], group.lines[name] = arguments, line
         if following == "}":
-            raise LibertyError(line, f"after {excerpt(name)}(...) there must be ; before }}")
+            raise LibertyError(line, f'after {excerpt(name)}(...) there must be ";" before "}}"')
         return
     if depth == DEEPEST:
         raise LibertyError(line, f"there must be at most {DEEPEST} groups within each other")

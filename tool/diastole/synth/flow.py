@@ -11,7 +11,16 @@ from diastole.errors import BadInput
 from diastole.synth.delays import USUAL_MHZ, Delays, find_delays
 from diastole.synth.mapper import NETLIST, Design, MapRequest, map_design, working_folder
 from diastole.synth.route import Routed, Routing, pack, place_and_route_fastest
-from diastole.synth.targets import BLOCK_RAMS, LATCHES, LUT_RAM, REGISTERS, Cells, Fpga, Target
+from diastole.synth.targets import (
+    BLOCK_RAMS,
+    FPGAS,
+    LATCHES,
+    LUT_RAM,
+    REGISTERS,
+    Cells,
+    Fpga,
+    Target,
+)
 from diastole.synth.tools import PACKERS, ROUTERS, YOSYS
 from diastole.synth.tree import Component, amounts
 from diastole_sim.system.programs import Program
@@ -54,9 +63,10 @@ class Request:
                 "leave --device out"
             )
         if (self.route or self.bitstream) and self.router is None:
+            routed = [name for name, each in FPGAS.items() if each.router is not None]
             raise BadInput(
                 f"--pnr does not support {self.target.name}: no open program places and routes "
-                f"{self.target.name}"
+                f"{self.target.name}; use {', '.join(routed[:-1])} or {routed[-1]}"
             )
         if self.delays and isinstance(self.target, Fpga):
             raise BadInput(
@@ -67,6 +77,11 @@ class Request:
     def router(self) -> str | None:
         """Program that places and routes the target; None if no program does."""
         return self.target.router if isinstance(self.target, Fpga) else None
+
+    @property
+    def bitstream_ending(self) -> str | None:
+        """Ending of the name of a bitstream; None if the target has no bitstream."""
+        return self.target.bitstream if isinstance(self.target, Fpga) else None
 
     @property
     def mhz(self) -> float:

@@ -48,8 +48,8 @@ class Fpga:
     ``cells``: resource, amount of the resource and number of sites of a cell, by a pattern of whole
     cell names. Cells without a pattern cost nothing, for example multiplexers that stand behind
     LUTs. ``added``: rule for the cells that place and route adds. ``block_ram``: size of a block
-    RAM. ``router``: program that places and routes, None without a program. The first device is the
-    default.
+    RAM. ``router``: program that places and routes, None without a program. ``bitstream``: ending
+    of the name of a bitstream. The first device is the default.
     """
 
     name: str
@@ -63,6 +63,7 @@ class Fpga:
     devices: Mapping[str, Chip]
     router: str | None = None
     packer: str | None = None
+    bitstream: str | None = None
     main: str = field(default=SITES, init=False)
 
     @property
@@ -176,6 +177,7 @@ ECP5 = Fpga(
     },
     router="nextpnr-ecp5",
     packer="ecppack",
+    bitstream=".bit",
 )
 ICE40 = Fpga(
     name="ice40",
@@ -208,6 +210,7 @@ ICE40 = Fpga(
     },
     router="nextpnr-ice40",
     packer="icepack",
+    bitstream=".bin",
 )
 
 
@@ -249,6 +252,7 @@ GOWIN = Fpga(
     },
     router="nextpnr-himbaechel",
     packer="gowin_pack",
+    bitstream=".fs",
 )
 XILINX = Fpga(
     name="xilinx",

@@ -66,9 +66,9 @@ def require_readable(name: str, operand: Any) -> None:
 def _require_numbers(name: str, operand: Any) -> None:
     if torch._C._functorch.is_functorch_wrapped_tensor(operand):
         raise RuntimeError(
-            "vmap, grad, jvp and the other functions of torch.func cannot look into a device: "
-            "layers and matmul take axes in front, matmul a stack of w too, and backward() gives "
-            "the gradients"
+            "vmap, grad, jvp and the other functions of torch.func cannot differentiate or batch "
+            "the work of a device: layers and matmul take axes in front, matmul a stack of w too, "
+            "and backward() gives the gradients"
         )
     if forward_ad.unpack_dual(operand).tangent is not None:
         raise RuntimeError("a device has no forward mode of autograd: call backward() instead")

@@ -128,9 +128,7 @@ class BoardMachine:
         outside the memory."""
         start = address - self.memory_base
         if start < 0 or start + count > self.memory_bytes:
-            raise IndexError(
-                f"the memory of the machine does not contain {count} bytes at {address:#x}"
-            )
+            raise IndexError(f"{count} bytes at {address:#x} lie outside the memory of the machine")
         self._fetch(start // WORD_BYTES, -(-(start + count) // WORD_BYTES))
         return self._memory[start : start + count]
 

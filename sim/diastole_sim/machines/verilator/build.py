@@ -223,4 +223,6 @@ def run_tool(
     if done.returncode:
         lines = (done.stdout + done.stderr).strip().splitlines()
         output = "\n".join(lines[:20])
-        raise BuildError(f"{Path(str(command[0])).name} failed with {done.returncode}:\n{output}")
+        raise BuildError(
+            f"{Path(str(command[0])).name} failed with exit code {done.returncode}:\n{output}"
+        )

@@ -202,9 +202,7 @@ class VerilatorMachine(Closing):
             raise ValueError("the machine is closed")
         start = address - self.memory_base
         if start < 0 or start + count > self.memory.size:
-            raise IndexError(
-                f"the memory of the machine does not contain {count} bytes at {address:#x}"
-            )
+            raise IndexError(f"{count} bytes at {address:#x} lie outside the memory of the machine")
         return self.memory[start : start + count]
 
     def allow_writes(self, *ranges: AddressRange) -> None:

@@ -26,8 +26,9 @@ def test_no_product(tmp_path):
         ({"files": [{"path": "gone.v", "kind": "verilog"}]}, "lacks .*gone.v"),
         (
             {"parameters": {"data_width": 48}},
-            "data_width is 48, but must be a power of two in 32..512",
+            "data_width must be a power of two in 32..512, not 48",
         ),
+        ({"parameters": {"data_width": 64, "ports": 3}}, "ports must be 1 or 2, not 3"),
         ({"parameters": {}}, "lacks or misspells a key: KeyError"),
     ],
 )

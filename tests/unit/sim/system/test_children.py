@@ -39,5 +39,5 @@ def test_programs_of_threads_end_together():
     programs.end()
     thread.join(timeout=30)
     assert not thread.is_alive()
-    with pytest.raises(InterruptedError):
+    with pytest.raises(InterruptedError, match=r"^the programs have been ended$"):
         programs.run(["true"])

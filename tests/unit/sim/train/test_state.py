@@ -135,7 +135,9 @@ def test_of_another_network():
     session = Session(NumpyDevice(NUMERICS))
     scale = HostScale()
     state = TrainingState.of(1, Perceptron((3, 4, 2), seed=1), session, History(), scale)
-    with pytest.raises(ValueError, match=r"^weights 0 has a different shape in this training$"):
+    with pytest.raises(
+        ValueError, match=r"^parameter 0 of weights has a different shape in this training$"
+    ):
         state.restore(Perceptron((5, 4, 2), seed=1), session, scale)
     with pytest.raises(KeyError):
         state.restore(Perceptron((3, 4, 2, 2), seed=1), session, scale)

@@ -24,7 +24,7 @@ def test_a_text_is_filled(monkeypatch, tmp_path):
     monkeypatch.setattr(describe, "TEXTS", tmp_path)
     (tmp_path / "a.txt").write_text("always @(posedge clk) @NAME@ is @NAME@ at @PLACE@ a@b")
     assert board_text("a.txt", name="x", place=3) == "always @(posedge clk) x is x at 3 a@b"
-    with pytest.raises(KeyError, match="nothing for PLACE"):
+    with pytest.raises(KeyError, match=r"a\.txt needs a value of PLACE"):
         board_text("a.txt", name="x")
 
 

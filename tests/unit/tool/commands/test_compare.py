@@ -222,19 +222,20 @@ def test_runs_that_diverge_are_failures(diastole, data):
 
 def test_configurations_that_are_no_machines(diastole, data):
     """Of axes they are left out; asked for by name they are failures, and the others go on."""
-    result = diastole(
-        *MINE, "--over", "format=bfp4,fast", "--over", "precision=low", "--seeds", "0"
-    )
+    axes = ("--over", "format=bfp4,fast", "--over", "precision=low")
+    result = diastole(*MINE, *axes, "--seeds", "0", "--json")
     assert result.code == 0
-    assert result.err[0] == (
-        "diastole: left out: bfp4 low: --precision needs a machine with the format fast: "
+    said = (
+        "bfp4 low: --precision needs a machine with the format fast: "
         "give --set format.x=fast --set format.w=fast --set format.dy=fast"
     )
+    assert result.err[0] == f"diastole: left out: {said}"
+    assert (result.json["left_out"], result.json["failures"]) == ([said], [])
     result = diastole(
         *MINE, "--configuration", "format=bfp4", "--configuration", "format=bfp99", "--seeds", "0"
     )
     assert result.code == 1
-    assert result.err[0].startswith("diastole: error: bfp99: format.x must be one of bfp1, ")
+    assert result.err[0].startswith("diastole: error: bfp99: format must be one of bfp1, ")
     assert result.out.splitlines()[2].startswith("bfp4")
 
 
@@ -306,10 +307,10 @@ def test_whose_key_goes_before(overrides, of_plan, own, formats):
     """A configuration's own, then --set, then what the plan sets for all of them."""
     given = argparse.Namespace(file=None, preset="nano", overrides=overrides)
     named = [Named(name="one", settings=own)]
-    (settled,), refused = compare.runnable_configs(
+    (settled,), left_out, refused = compare.runnable_configs(
         given, ComparisonPlan(settings=of_plan), named, "digits"
     )
-    assert refused == []
+    assert left_out == refused == []
     assert (settled.config.format.x, settled.config.format.w) == formats
 
 

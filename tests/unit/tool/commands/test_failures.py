@@ -43,7 +43,7 @@ def test_more_memory_than_there_is_takes_one_line(diastole, monkeypatch, given, 
 
 def test_names_with_line_breaks_take_one_line(diastole):
     result = diastole("check", "a\nb\x1b.toml")
-    assert (result.code, result.err) == (2, error("a\\nb\\x1b.toml: No such file or directory"))
+    assert (result.code, result.err) == (2, error("a\\nb\\x1b.toml: there is no such file"))
 
 
 def test_no_metadata_of_our_own(diastole, monkeypatch, tmp_path):

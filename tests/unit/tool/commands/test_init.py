@@ -28,7 +28,7 @@ def test_init_keeps_what_is_left_out_in_comments(diastole, tmp_path):
         "[block]",
         "# Groups of activations.",
         (
-            '# Accepted: squares such as "8x8", vectors such as "1x16" or "tensor"; '
+            '# Accepted: squares such as "8x8", vectors such as "1x16", or "tensor"; '
             "sides are powers of two, at"
         ),
         "# most 128.",

@@ -82,6 +82,11 @@ def changed(name, before, after):
     Path("bad.py").write_text(text.replace(before, after))
 
 
+def of_option(name, said):
+    """A message about the value of an option."""
+    return f"{name}{'' if said.startswith('must ') else ':'} {said}"
+
+
 OF_LION = "bad.py:Lion"
 NO_LINE = "read r0 instead, which options.gradient() returns: "
 CONSTANTS = "2^127, b1, 1-b1, b2, 1-b2, -lr_t, 1-lr_t*decay"
@@ -208,14 +213,14 @@ IN_FILES = {
 def test_mistakes_in_the_file_of_an_optimiser(own, before, after, said):
     changed("lion.py", before, after)
     result = own(*GOLDEN, "--optimizer", OF_LION)
-    assert (result.code, result.err) == (2, error(f"argument --optimizer: {said} {SEE_HELP}"))
+    assert (result.code, result.err) == (2, error(f"{of_option('--optimizer', said)} {SEE_HELP}"))
 
 
 @pytest.mark.parametrize("before, after, said", IN_FILES["of_activation"])
 def test_mistakes_in_the_file_of_an_activation(own, before, after, said):
     changed("mish.py", before, after)
     result = own(*GOLDEN, "--activation", "bad.py:mish")
-    assert (result.code, result.err) == (2, error(f"argument --activation: {said} {SEE_HELP}"))
+    assert (result.code, result.err) == (2, error(f"{of_option('--activation', said)} {SEE_HELP}"))
 
 
 FORM = "must be FILE.py:NAME, where NAME is a function or class of the file, not"
@@ -248,8 +253,18 @@ def test_what_is_no_optimiser(own, given, said):
     Path("null.py").write_bytes(b"x = 1\0\n")
     result = own(*GOLDEN, "--optimizer", given)
     assert (result.code, result.out, len(result.err)) == (2, "", 1)
-    assert result.err[0].startswith(f"diastole: error: argument --optimizer: {said}")
+    assert result.err[0].startswith(f"diastole: error: {of_option('--optimizer', said)}")
     assert result.err[0].endswith(SEE_HELP)
+
+
+def test_a_function_that_returns_no_optimiser(own):
+    Path("own2.py").write_text("def f(rate):\n    return 3\n")
+    result = own(*GOLDEN, "--optimizer", "own2.py:f")
+    said = (
+        "own2.py:f: f() returned an int; f must return an object with a method chain(options), "
+        "which returns the update"
+    )
+    assert (result.code, result.err) == (2, error(said))
 
 
 def test_options_that_it_has_not(own):
@@ -326,7 +341,9 @@ def test_files_of_configurations_and_plans(own):
 
 def test_a_comparison_refuses_what_train_refuses(own):
     result = own(*COMPARE, "--over", "optimizer=lion.py:Lino")
-    said = "optimizer: lion.py does not define Lino; the file defines Lion; did you mean Lion?"
+    said = (
+        "--over: optimizer: lion.py does not define Lino; the file defines Lion; did you mean Lion?"
+    )
     assert (result.code, result.err) == (2, error(said))
 
 
@@ -341,8 +358,5 @@ def test_the_step_that_is_estimated(own):
     plain = own(*task).json["cycles"]
     assert own(*task, "--activation", "mish.py:mish").json["cycles"] > plain
     result = own(*task, "--optimizer", "lion.py:Lino")
-    said = (
-        "argument --optimizer: lion.py does not define Lino; the file defines Lion; did you "
-        "mean Lion?"
-    )
+    said = "--optimizer: lion.py does not define Lino; the file defines Lion; did you mean Lion?"
     assert (result.code, result.err) == (2, error(f"{said} (see diastole estimate --help)"))

@@ -90,7 +90,7 @@ def test_as_a_program(tmp_path):
         cwd=tmp_path,
     )
     assert done.returncode == 2
-    assert done.stderr == "diastole: error: no.toml: No such file or directory\n"
+    assert done.stderr == "diastole: error: no.toml: there is no such file\n"
 
 
 @pytest.mark.parametrize("own_process", [True, False])

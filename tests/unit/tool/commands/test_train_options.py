@@ -80,7 +80,7 @@ def test_keys_of_the_machine_are_none():
 @pytest.mark.parametrize(
     "settings, text",
     [
-        ({"alpha": "3"}, "alpha: must be a number from 0 to 1, not 3"),
+        ({"alpha": "3"}, "alpha must be a number from 0 to 1, not 3"),
         (
             {"switch": "3"},
             ("--switch works only with --precision low-to-high, not with fast: leave --switch out"),
@@ -91,6 +91,16 @@ def test_mistakes(settings, text):
     with pytest.raises(BadInput) as caught:
         TrainOptions().read(CONFIG, settings)
     assert caught.value.problems == (text,)
+
+
+def test_mistakes_of_a_value_alone():
+    options = TrainOptions()
+    assert options.mistake("rate", "-1") == "rate must be a number above 0 and at most 1000, not -1"
+    assert options.mistake("master", "") == (
+        'master must be one of float32, bf16, fp16, e6m9, not ""'
+    )
+    for name, settings in (EXAMPLES | OF_PROGRAMS | OF_BOTH).items():
+        assert options.mistake(name, settings[name]) is None
 
 
 @pytest.mark.parametrize("numbers", NUMBERS)

@@ -94,7 +94,7 @@ def test_a_strangers_file_stays(path, text, line):
 def test_one_at_a_time(path):
     with opened(path), pytest.raises(BadInput) as caught, opened(path):
         pass
-    assert str(caught.value) == f"{path}: another comparison is writing to it"
+    assert str(caught.value) == f"{path}: another comparison is writing to this file"
     assert keys(path) == []
 
 

@@ -101,6 +101,20 @@ def test_values_with_commas_in_a_plan(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("axes", [["format=bfp5"], ["format.x=bfp5", "format=bfp6"]])
+def test_axes_of_the_command_go_before_axes_of_the_plan(tmp_path, axes):
+    """Of the plan and of its configurations, and of a table before its keys."""
+    path = tmp_path / "plan.toml"
+    path.write_text(
+        "[over]\nformat = ['bfp2', 'bfp3']\nrounding.bits = [4, 5]\n"
+        "[[configuration]]\nname = 'one'\nover = {format.x = ['bfp2'], alpha = [0.5]}\n"
+    )
+    found = read_plan(path, axes).configurations
+    assert [each.name for each in found] == ["one alpha=0.5 bits=4", "one alpha=0.5 bits=5"]
+    assert len(read_plan(path, ["beta=1"]).configurations) == 4
+    assert len(with_axes(found, axes)) == 2
+
+
 def test_a_plan(tmp_path):
     path = tmp_path / "plan.toml"
     path.write_text(PLAN)

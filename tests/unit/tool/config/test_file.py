@@ -17,6 +17,8 @@ from diastole.config.file import (
     load_config,
     nearest,
     to_toml,
+    value_mistake,
+    value_text,
 )
 from diastole.config.keys import Config
 from diastole.config.presets import PRODUCTS_ONLY
@@ -27,7 +29,7 @@ from support.sweep import sweep
 WIDTHS = "a list of some of 2, 4, 6, 8, ascending"
 FORMATS = f"{', '.join(FORMAT_NAMES)}, fast, e<E>m<M> (E in 2..5, M in 1..5, 1 + E + M at most 8)"
 GROUPS = (
-    'squares such as "8x8", vectors such as "1x16" or "tensor"; '
+    'squares such as "8x8", vectors such as "1x16", or "tensor"; '
     "sides are powers of two, at most 128"
 )
 SCALE_OF_X = "scale.x must be one of floor, even, ceil, rceil where format.x is"
@@ -38,7 +40,7 @@ MANTISSAS = (
     "hold every sum, more are not used)"
 )
 WINDOWS = "0 or an integer in 8..48"
-NAME = "[a-z][a-z0-9_]* and no Verilog or SystemVerilog keyword"
+NAME = "[a-z][a-z0-9_]* of at most 64 characters, and no Verilog or SystemVerilog keyword"
 ROUNDINGS = "nearest, stochastic-a, stochastic-b, stochastic-c"
 
 
@@ -407,6 +409,54 @@ def test_a_key_is_blamed_once():
             'format.w is mxint8, not "tensor"'
         )
     ]
+
+
+@pytest.mark.parametrize(
+    "overrides, place",
+    [
+        (["format.x=fast"], "--set: format.w must be fast or bfp2 where format.x is fast"),
+        (["accumulator.fraction=32", "format.x=bfp8"], "--set: accumulator.fraction (F) and"),
+        (['format={x="no"}'], "--set: format.x must be one of"),
+        (
+            ["numbers=hfp8", "array.block=16", "accumulator.chunk=8"],
+            "--set: accumulator.chunk must",
+        ),
+        (["array.rows=4"], "f.toml: block.dy must be squares"),
+    ],
+)
+def test_mistakes_from_set_begin_with_set(overrides, place):
+    text = 'accumulator.headroom = 16\n[format]\nw = "bfp8"\n'
+    if place.startswith("f.toml"):
+        text += '[block]\ndy = "tensor"\n'
+    assert problems(text, *overrides)[0].startswith(place)
+
+
+def test_a_name_has_at_most_64_characters():
+    assert from_document({"name": "a" * 64}).name == "a" * 64
+    (problem,) = problems("", f"name={'a' * 5000}")
+    assert problem == f'--set: name must be {NAME}, not "{"a" * 56}...'
+
+
+@pytest.mark.parametrize(
+    "key, text, mistake",
+    [
+        ("format", "bfp4", None),
+        ("format.x", "fast", None),
+        ("array.rows", "3", None),
+        ("format", "bfp9", f'format must be one of {FORMATS}, not "bfp9"'),
+        ("block.w", "3", f"block.w must be {GROUPS}, not 3"),
+        ("format.z", "bfp4", "format.z is an unknown key; the nearest is format.x"),
+        ("array", "3", "array is a table: set keys of the table, such as array.rows"),
+        ("array..rows", "3", '--set must be KEY=VALUE, not "array..rows=3"'),
+    ],
+)
+def test_mistakes_of_a_value_alone(key, text, mistake):
+    assert value_mistake(key, text) == mistake
+
+
+def test_texts_in_other_alphabets_stay_readable():
+    assert value_text("bfpé\x7f") == '"bfpé\\u007f"'
+    assert tomllib.loads(f"x = {value_text('é')}") == {"x": "é"}
 
 
 def test_overrides():

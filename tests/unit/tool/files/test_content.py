@@ -25,10 +25,18 @@ def test_what_is_no_plan(tmp_path, content, problem):
     assert str(caught.value).startswith(f"{path}: {problem}")
 
 
+def test_a_byte_order_mark(tmp_path):
+    path = tmp_path / "a.toml"
+    path.write_text("a = 1\n", "utf-8-sig")
+    text = f"^{path}: begins with a byte order mark; save the file as UTF-8 without the mark$"
+    with pytest.raises(BadInput, match=text):
+        read_toml(path, "plan")
+
+
 def test_what_can_be_read(tmp_path):
     path = tmp_path / "a.toml"
     path.write_bytes(b"a = 1\n")
     assert read_toml(path, "plan") == {"a": 1}
     assert read_content(path, 6, "plan") == b"a = 1\n"
-    with pytest.raises(BadInput, match=r"No such file or directory$"):
+    with pytest.raises(BadInput, match=r"there is no such file$"):
         read_content(tmp_path / "b", 6, "plan")

@@ -38,3 +38,6 @@ def test_folders(tmp_path, monkeypatch):
     check_folder(Path("product"))
     with pytest.raises(BadInput, match=r"^no/such/dir: there is no folder no/such$"):
         check_folder(Path("no/such/dir"))
+    monkeypatch.setattr(os, "access", lambda path, mode: (path, mode) != (tmp_path, os.W_OK))
+    with pytest.raises(BadInput, match=r"^product: the folder \. is not writable$"):
+        check_folder(Path("product"))

@@ -163,7 +163,7 @@ def test_damaged_array(npz):
 def test_no_file(tmp_path):
     path = tmp_path / "a.npz"
     assert refused(tensors.read_tensors, path, "forward", NUMERICS) == [
-        f"{path}: No such file or directory"
+        f"{path}: there is no such file"
     ]
     assert refused(tensors.read_tensors, tmp_path, "forward", NUMERICS) == [
         f"{tmp_path}: Is a directory"

@@ -83,7 +83,7 @@ BROKEN = {
     (CAPACITANCE, "capacitance : nan;"): (7, "capacitance must be a number from 0, not nan"),
     (CAPACITANCE, "capacitance : -1;"): (7, "capacitance must be a number from 0, not -1"),
     (CAPACITANCE, 'capacitance : "";'): (7, "capacitance must be a number from 0, not nothing"),
-    (CAPACITANCE, "capacitance 0.002;"): (7, "after capacitance there must be : or ("),
+    (CAPACITANCE, "capacitance 0.002;"): (7, 'after capacitance there must be ":" or "("'),
     ("max_capacitance : 0.5;", "max_capacitance : 1e999;"): (
         9, "max_capacitance must be a number from 0, not 1e999",
     ),
@@ -102,6 +102,9 @@ BROKEN = {
     ),
     ('values ("1, 3");', ""): (
         19, "values of cell_fall must be as many as the 1 x 2 points of index_1 and index_2, not 0",
+    ),
+    ('values ("1, 3"); }', 'values ("1, 3") }'): (
+        19, 'after values(...) there must be ";" before "}"',
     ),
     ('("1, 3"); }', '("1, 3"); '): (24, "the file ends within library of line 3"),
     ('("1, 3"); }', '("1, 3" }'): (24, "the file ends within values of line 19"),

@@ -79,7 +79,7 @@ def test_what_is_no_library(tmp_path):
     empty.write_text("library (none) { cell (INV) { area : 1; } }")
     with pytest.raises(BadInput, match=r"empty.lib: is not a library of cells with a NAND of two"):
         Library.read(empty)
-    with pytest.raises(BadInput, match=r"absent.lib: No such file"):
+    with pytest.raises(BadInput, match=r"absent.lib: there is no such file"):
         Library.read(tmp_path / "absent.lib")
 
 

@@ -18,7 +18,8 @@ from support.texts import exactly  # noqa: E402
 HALVES = {torch.bfloat16: ml_dtypes.bfloat16, torch.float16: np.float16}
 INSTEAD = "diastole.torch.restore(model) gives the layers of torch back, for which it works"
 FUNC = (
-    "vmap, grad, jvp and the other functions of torch.func cannot look into a device: "
+    "vmap, grad, jvp and the other functions of torch.func cannot differentiate or batch "
+    "the work of a device: "
     "layers and matmul take axes in front, matmul a stack of w too, and backward() gives "
     "the gradients"
 )

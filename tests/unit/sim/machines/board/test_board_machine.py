@@ -155,7 +155,7 @@ def test_what_a_command_wrote_stays():
 def test_memory_that_is_not_there():
     machine = Plugged().machine()
     for address, count in ((BASE - 4, 4), (BASE + BYTES - 4, 8)):
-        text = f"the memory of the machine does not contain {count} bytes at {address:#x}"
+        text = f"{count} bytes at {address:#x} lie outside the memory of the machine"
         with pytest.raises(IndexError, match=exactly(text)):
             machine.bytes_at(address, count)
 
