@@ -21,6 +21,7 @@ ROOMS = {
     "perf": "spec",
     "golden": "device spec",
     "codes": "device golden spec",
+    "graph": "golden spec",
     "train": "device golden spec",
     "program": "device golden reading spec train",
     "host": "device golden perf reading spec",

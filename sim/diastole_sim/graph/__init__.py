@@ -1,0 +1,1 @@
+"""Networks as graphs of operations: shapes, values and gradients in floating point."""

@@ -1,0 +1,115 @@
+"""Activations: functions of one element. The backward pass keeps the derivative."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from math import pi, sqrt
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from diastole_sim.graph.operations.operation import (
+    Array,
+    Attributes,
+    Operation,
+    Shape,
+    ShapeError,
+    Use,
+)
+
+
+class Activation(Operation):
+    """Function of one element, with its derivative."""
+
+    operands = ("input",)
+
+    def shape(self, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
+        return shapes[0]
+
+    @abstractmethod
+    def function(self, z: Array, attributes: Attributes) -> tuple[Array, Array]:
+        """Return value and derivative for every element."""
+
+    def value(self, values: Sequence[Array], use: Use) -> tuple[Array, Any]:
+        return self.function(values[0], use.attributes)
+
+    def gradient(self, above: Array, kept: Any, use: Use) -> tuple[Array | None, ...]:
+        return (above * kept,)
+
+
+class Relu(Activation):
+    """Return z where z > 0, otherwise 0. The derivative at 0 is 0."""
+
+    name = "relu"
+
+    def function(self, z: Array, attributes: Attributes) -> tuple[Array, Array]:
+        return np.maximum(z, 0), (z > 0).astype(z.dtype)
+
+
+class LeakyRelu(Activation):
+    """Return z where z > 0, otherwise ``negative_slope`` times z."""
+
+    name = "leaky_relu"
+    attributes = MappingProxyType({"negative_slope": 0.01})
+
+    def function(self, z: Array, attributes: Attributes) -> tuple[Array, Array]:
+        slope = np.where(z > 0, 1.0, float(attributes["negative_slope"])).astype(z.dtype)
+        return z * slope, slope
+
+
+class Sigmoid(Activation):
+    """Return 1 / (1 + exp(-z))."""
+
+    name = "sigmoid"
+
+    def function(self, z: Array, attributes: Attributes) -> tuple[Array, Array]:
+        s = _sigmoid(z)
+        return s, s * _sigmoid(-z)
+
+
+class Silu(Activation):
+    """Return z times the sigmoid of z."""
+
+    name = "silu"
+
+    def function(self, z: Array, attributes: Attributes) -> tuple[Array, Array]:
+        s = _sigmoid(z)
+        return z * s, s + z * s * _sigmoid(-z)
+
+
+class Tanh(Activation):
+    """Return the hyperbolic tangent of z."""
+
+    name = "tanh"
+
+    def function(self, z: Array, attributes: Attributes) -> tuple[Array, Array]:
+        t = np.tanh(z)
+        return t, 1 - t * t
+
+
+class Gelu(Activation):
+    """Return z / 2 (1 + tanh(sqrt(2 / pi) (z + 0.044715 z^3))): GELU with ``approximate`` tanh, the
+    only form that the machine computes."""
+
+    name = "gelu"
+    attributes = MappingProxyType({"approximate": "tanh"})
+
+    def shape(self, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
+        if attributes["approximate"] != "tanh":
+            raise ShapeError(
+                f"approximate must be tanh, not {attributes['approximate']}: the machine computes "
+                'GELU in the tanh form only, so write GELU(approximate="tanh")'
+            )
+        return shapes[0]
+
+    def function(self, z: Array, attributes: Attributes) -> tuple[Array, Array]:
+        scale, cubic = sqrt(2 / pi), 0.044715
+        t = np.tanh(scale * (z + cubic * z**3))
+        inner = scale * (1 + 3 * cubic * z * z)
+        return 0.5 * z * (1 + t), 0.5 * (1 + t) + 0.5 * z * (1 - t * t) * inner
+
+
+def _sigmoid(z: Array) -> Array:
+    """Return 1 / (1 + exp(-z)) without overflow."""
+    power = np.exp(-np.abs(z))
+    return np.where(z >= 0, 1, power) / (1 + power)

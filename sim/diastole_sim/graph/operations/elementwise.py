@@ -1,0 +1,66 @@
+"""Sums and products of tensors of one shape."""
+
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Any
+
+from diastole_sim.graph.operations.operation import (
+    Array,
+    Attributes,
+    Operation,
+    Shape,
+    Use,
+    require_equal_shapes,
+)
+
+
+class Add(Operation):
+    """Add two tensors of one shape."""
+
+    name = "add"
+    operands = "input", "other"
+
+    def shape(self, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
+        require_equal_shapes(shapes, self.operands)
+        return shapes[0]
+
+    def value(self, values: Sequence[Array], use: Use) -> tuple[Array, Any]:
+        return values[0] + values[1], None
+
+    def gradient(self, above: Array, kept: Any, use: Use) -> tuple[Array | None, ...]:
+        return above, above
+
+
+class Mul(Operation):
+    """Multiply two tensors of one shape, element by element."""
+
+    name = "mul"
+    operands = "input", "other"
+
+    def shape(self, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
+        require_equal_shapes(shapes, self.operands)
+        return shapes[0]
+
+    def value(self, values: Sequence[Array], use: Use) -> tuple[Array, Any]:
+        return values[0] * values[1], tuple(values)
+
+    def gradient(self, above: Array, kept: Any, use: Use) -> tuple[Array | None, ...]:
+        first, second = kept
+        return above * second, above * first
+
+
+class MulScalar(Operation):
+    """Multiply a tensor by the number ``other``."""
+
+    name = "mul_scalar"
+    operands = ("input",)
+    attributes = MappingProxyType({"other": 1.0})
+
+    def shape(self, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
+        return shapes[0]
+
+    def value(self, values: Sequence[Array], use: Use) -> tuple[Array, Any]:
+        return values[0] * float(use.attributes["other"]), None
+
+    def gradient(self, above: Array, kept: Any, use: Use) -> tuple[Array | None, ...]:
+        return (above * float(use.attributes["other"]),)

@@ -1,0 +1,100 @@
+"""Describe an operation of a graph: shape of the result, value, and gradient."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.golden.random import tensor_draws
+from diastole_sim.spec.rounding import DRAW_BITS
+
+Shape: TypeAlias = tuple[int, ...]
+Array: TypeAlias = NDArray[Any]
+Attribute: TypeAlias = bool | int | float | str
+Attributes: TypeAlias = Mapping[str, Attribute]
+
+
+class ShapeError(ValueError):
+    """Report operands or attributes that an operation does not accept. The message is a sentence
+    without the name of the node."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draws:
+    """Random numbers of a training step, in 0 to 65535, as the machine draws the numbers: from
+    seed, tag of the tensor, step, and number of the element."""
+
+    seed: int
+    step: int
+
+    def of(self, shape: Shape, tag: int) -> Array:
+        """Return a number for each element of a tensor."""
+        rows = (shape[0], int(np.prod(shape[1:])))
+        drawn = tensor_draws(rows, seed=self.seed, tag=tag, step=self.step, bits=DRAW_BITS)
+        return drawn.reshape(shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """Use of an operation by a node.
+
+    - ``attributes``: every attribute of the operation.
+    - ``tag``: number of the node's random numbers.
+    - ``draws``: source of the random numbers in training; None in an evaluation.
+    """
+
+    attributes: Attributes
+    tag: int
+    draws: Draws | None
+
+
+class Operation(ABC):
+    """Operation with the meaning of PyTorch's ATen operator of the same name.
+
+    - ``name``: name in a graph.
+    - ``operands``: names of the operands, in order. The last ``optional`` operands may be absent.
+    - ``attributes``: all attributes with their defaults.
+
+    Values and gradients have the floating-point type of the operands. Axis 0 of a tensor is the
+    batch.
+    """
+
+    name: ClassVar[str]
+    operands: ClassVar[tuple[str, ...]]
+    optional: ClassVar[int] = 0
+    attributes: ClassVar[Attributes] = MappingProxyType({})
+
+    @abstractmethod
+    def shape(self, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
+        """Return the shape of the result. ShapeError if the operation does not accept the shapes or
+        the attributes."""
+
+    @abstractmethod
+    def value(self, values: Sequence[Array], use: Use) -> tuple[Array, Any]:
+        """Return the result, and everything that :meth:`gradient` needs."""
+
+    @abstractmethod
+    def gradient(self, above: Array, kept: Any, use: Use) -> tuple[Array | None, ...]:
+        """Return the gradient by each operand, None for an operand without gradient.
+
+        ``above``: gradient by the result.
+        """
+
+
+def require_equal_shapes(shapes: Sequence[Shape], names: Sequence[str]) -> None:
+    """ShapeError unless all shapes are equal."""
+    for shape, name in zip(shapes[1:], names[1:], strict=True):
+        if shape != shapes[0]:
+            raise ShapeError(
+                f"{names[0]} has the shape {text_of(shapes[0])} and {name} has the shape "
+                f"{text_of(shape)}, but both shapes must be equal"
+            )
+
+
+def text_of(shape: Shape) -> str:
+    """Return a shape for people, such as 64 x 3 x 8."""
+    return " x ".join(map(str, shape)) or "a single number"
