@@ -15,10 +15,11 @@ from support.prose import document_text
 ROOT = Path(__file__).parents[2]
 NAMES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 PATTERNS = ("*.md", "*.ipynb")
+OF_A_PRODUCT = ROOT / "docs" / "reference" / "product.md"  # names files of a product
 DOCUMENTS = sorted(
     [
         *(ROOT / name for name in NAMES),
-        *(p for each in PATTERNS for p in (ROOT / "docs").rglob(each)),
+        *(p for each in PATTERNS for p in (ROOT / "docs").rglob(each) if p != OF_A_PRODUCT),
     ]
 )
 TOP_FOLDERS = ("hw", "sim", "tool", "tests", "bench", "scripts", "docs")

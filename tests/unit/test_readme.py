@@ -49,6 +49,22 @@ def test_two_devices(document, np_rng, tmp_path, monkeypatch):
     assert np.array_equal(given["y"], want.y)
 
 
+def test_a_graph(capsys):
+    given = {}
+    exec(source("docs/python.md", "nn.trace"), given)
+    assert capsys.readouterr().out.splitlines() == [
+        "0 (linear) (4, 32)",
+        "1 (gelu) (4, 32)",
+        "2.body.0 (linear) (4, 32)",
+        "2.body.1 (gelu) (4, 32)",
+        "2 (add) (4, 32)",
+        "3 (linear) (4, 1)",
+        "mse_loss (mse_loss) ()",
+        f"{given['made'].output} (32, 8)",
+    ]
+    assert given["made"].output.shape == ()
+
+
 @pytest.mark.parametrize("formats", ["bfp4", FORMATS], ids=str)
 def test_layers_of_torch(formats, capsys):
     """With a convolution in the body, and whatever formats."""
