@@ -3,9 +3,9 @@
 import numpy as np
 
 from diastole_sim.graph.build import GraphBuilder
-from diastole_sim.graph.gradients import evaluate, gradients
-from diastole_sim.graph.graph import Parameter
-from diastole_sim.graph.operations.operation import Draws
+from diastole_sim.graph.gradients import differentiate, evaluate
+from diastole_sim.graph.graph import GraphParameter
+from diastole_sim.graph.operations.operation import StepDraws
 
 STEP = 1e-6
 ONE_OPERAND = (
@@ -36,12 +36,14 @@ def random_graph(rng, depth):
         else:
             frozen = rng.random() < 0.25
             weight = builder.parameter(
-                Parameter(name=f"{number}.weight", shape=(outputs, inputs), trainable=not frozen)
+                GraphParameter(
+                    name=f"{number}.weight", shape=(outputs, inputs), trainable=not frozen
+                )
             )
         weights.append((weight, (outputs, inputs)))
         if rng.random() < 0.5:
             return builder.node("linear", [value, weight])
-        bias = builder.parameter(Parameter(name=f"{number}.bias", shape=(outputs,)))
+        bias = builder.parameter(GraphParameter(name=f"{number}.bias", shape=(outputs,)))
         return builder.node("linear", [value, weight, bias])
 
     for _ in range(depth):
@@ -82,8 +84,8 @@ def random_values(rng, graph):
 def check_gradients(graph, inputs, parameters, draws=None, tolerance=2e-7):
     """Compare the gradient by every element of every trainable parameter with the central
     difference of the output, a single number."""
-    draws = draws or Draws(seed=3, step=5)
-    made = gradients(evaluate(graph, inputs, parameters, draws))
+    draws = draws or StepDraws(seed=3, step=5)
+    made = differentiate(evaluate(graph, inputs, parameters, draws))
     for name, parameter in graph.parameters.items():
         if not parameter.trainable:
             assert name not in made, f"{name} is frozen, but has a gradient"

@@ -27,6 +27,7 @@ TWICE = {
     "add_parser": "of every command, called with its module's name before it",
     "execute": "likewise",
     "describe": "likewise",
+    "Linear": "a layer of PyTorch on a machine; a layer of a network without PyTorch",
     "exp": "of the vector unit, to the bit; of training on the host",
     "relu": "of floats, on the host; the activation as programs",
     "quantise": "by a format's name for people; by a tensor's class in the golden model",

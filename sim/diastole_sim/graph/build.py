@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, cast
 
-from diastole_sim.graph.graph import Graph, GraphError, Node, Parameter, unused
+from diastole_sim.graph.graph import Graph, GraphError, GraphParameter, Node, unused
 from diastole_sim.graph.operations.operation import (
     Attribute,
     Attributes,
-    Operation,
+    GraphOperation,
     Shape,
     ShapeError,
 )
@@ -22,7 +22,7 @@ class GraphBuilder:
 
     def __init__(self) -> None:
         self.inputs: dict[str, Shape] = {}
-        self.parameters: dict[str, Parameter] = {}
+        self.parameters: dict[str, GraphParameter] = {}
         self.nodes: list[Node] = []
         self._shapes: dict[str, Shape] = {}
 
@@ -31,7 +31,7 @@ class GraphBuilder:
         self.inputs[name] = self._add(name, shape, "input")
         return name
 
-    def parameter(self, parameter: Parameter) -> str:
+    def parameter(self, parameter: GraphParameter) -> str:
         """Add a parameter, unless the graph has the parameter, and return the name."""
         name = parameter.name
         if self.parameters.get(name) != parameter:
@@ -118,13 +118,13 @@ class GraphBuilder:
         return used
 
 
-def _described(where: str, operation: str) -> Operation:
+def _described(where: str, operation: str) -> GraphOperation:
     if operation not in OPERATIONS:
         raise GraphError(f"{where}: the operation must be one of {', '.join(OPERATIONS)}")
     return OPERATIONS[operation]
 
 
-def _attributes(where: str, operation: Operation, values: Attributes) -> dict[str, Attribute]:
+def _attributes(where: str, operation: GraphOperation, values: Attributes) -> dict[str, Attribute]:
     """Return all attributes of an operation, with defaults for absent attributes."""
     for name, value in values.items():
         if name not in operation.attributes:
@@ -143,7 +143,7 @@ def _attributes(where: str, operation: Operation, values: Attributes) -> dict[st
     }
 
 
-def _check_operands(where: str, operation: Operation, operands: Sequence[str]) -> None:
+def _check_operands(where: str, operation: GraphOperation, operands: Sequence[str]) -> None:
     most = len(operation.operands)
     if not most - operation.optional <= len(operands) <= most:
         raise GraphError(
@@ -203,15 +203,15 @@ def _shape_form(name: str, shape: Any) -> Shape:
     return tuple(sides)
 
 
-def _parameter_form(value: Any) -> Parameter:
+def _parameter_form(value: Any) -> GraphParameter:
     form = _of_kind("a parameter", value, dict)
     name = _of_kind("a parameter: name", form.get("name"), str)
     trainable = _of_kind(f"{name}: trainable", form.get("trainable", True), bool)
     try:
-        return Parameter(
+        return GraphParameter(
             name=name,
             shape=_shape_form(name, form.get("shape")),
-            initial=form.get("initial", Parameter.initial),
+            initial=form.get("initial", GraphParameter.initial),
             trainable=trainable,
         )
     except GraphError:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from diastole_sim.graph.graph import Graph, GraphError, Node
-from diastole_sim.graph.operations.operation import Array, Draws, Shape, Use
+from diastole_sim.graph.operations.operation import Array, OperationUse, Shape, StepDraws
 from diastole_sim.graph.operations.table import OPERATIONS
 
 RANDOM_CLASS = 3
@@ -30,7 +30,7 @@ class Evaluation:
     graph: Graph
     values: Mapping[str, Array]
     kept: Mapping[str, Any]
-    draws: Draws | None
+    draws: StepDraws | None
 
     @property
     def output(self) -> Array:
@@ -41,7 +41,7 @@ def evaluate(
     graph: Graph,
     inputs: Mapping[str, Array],
     parameters: Mapping[str, Array],
-    draws: Draws | None = None,
+    draws: StepDraws | None = None,
 ) -> Evaluation:
     """Compute a graph.
 
@@ -63,7 +63,7 @@ def evaluate(
     return Evaluation(graph=graph, values=values, kept=kept, draws=draws)
 
 
-def gradients(evaluation: Evaluation, above: Array | None = None) -> dict[str, Array]:
+def differentiate(evaluation: Evaluation, above: Array | None = None) -> dict[str, Array]:
     """Return the gradients of the output by name, for everything in ``graph.differentiated``.
 
     ``above``: gradient by the output, 1 without the argument. Gradients of a tensor that several
@@ -101,8 +101,8 @@ def _sum(parts: Mapping[tuple[int, int], Array]) -> Array:
     return total
 
 
-def _use(node: Node, number: int, draws: Draws | None) -> Use:
-    return Use(attributes=node.attributes, tag=4 * number + RANDOM_CLASS, draws=draws)
+def _use(node: Node, number: int, draws: StepDraws | None) -> OperationUse:
+    return OperationUse(attributes=node.attributes, tag=4 * number + RANDOM_CLASS, draws=draws)
 
 
 def _checked(

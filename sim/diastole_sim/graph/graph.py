@@ -24,7 +24,7 @@ class GraphError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameter:
+class GraphParameter:
     """Parameter of a network.
 
     - ``name``: dotted name, as in PyTorch's ``state_dict``.
@@ -80,7 +80,7 @@ class Graph:
     """
 
     inputs: Mapping[str, Shape]
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, GraphParameter]
     nodes: tuple[Node, ...]
     output: str
 

@@ -5,9 +5,8 @@ from typing import Any
 
 from diastole.nn.module import Module, Parameter
 from diastole.nn.symbol import TRACER, Symbol
-from diastole_sim.graph import graph as graphs
 from diastole_sim.graph.build import GraphBuilder
-from diastole_sim.graph.graph import Graph, GraphError
+from diastole_sim.graph.graph import Graph, GraphError, GraphParameter
 from diastole_sim.graph.operations.operation import Attribute, Shape
 
 INPUT, TARGET = "input", "target"
@@ -71,7 +70,7 @@ class _Trace:
             if id(parameter) in self._names:
                 continue
             self._names[id(parameter)] = self.builder.parameter(
-                graphs.Parameter(
+                GraphParameter(
                     name=".".join(filter(None, (path, name))),
                     shape=parameter.shape,
                     initial=parameter.initial,

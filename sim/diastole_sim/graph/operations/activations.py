@@ -11,14 +11,14 @@ import numpy as np
 from diastole_sim.graph.operations.operation import (
     Array,
     Attributes,
-    Operation,
+    GraphOperation,
+    OperationUse,
     Shape,
     ShapeError,
-    Use,
 )
 
 
-class Activation(Operation):
+class ActivationOp(GraphOperation):
     """Function of one element, with its derivative."""
 
     operands = ("input",)
@@ -30,14 +30,14 @@ class Activation(Operation):
     def function(self, z: Array, attributes: Attributes) -> tuple[Array, Array]:
         """Return value and derivative for every element."""
 
-    def value(self, values: Sequence[Array], use: Use) -> tuple[Array, Any]:
+    def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
         return self.function(values[0], use.attributes)
 
-    def gradient(self, above: Array, kept: Any, use: Use) -> tuple[Array | None, ...]:
+    def gradient(self, above: Array, kept: Any, use: OperationUse) -> tuple[Array | None, ...]:
         return (above * kept,)
 
 
-class Relu(Activation):
+class ReluOp(ActivationOp):
     """Return z where z > 0, otherwise 0. The derivative at 0 is 0."""
 
     name = "relu"
@@ -46,7 +46,7 @@ class Relu(Activation):
         return np.maximum(z, 0), (z > 0).astype(z.dtype)
 
 
-class LeakyRelu(Activation):
+class LeakyReluOp(ActivationOp):
     """Return z where z > 0, otherwise ``negative_slope`` times z."""
 
     name = "leaky_relu"
@@ -57,7 +57,7 @@ class LeakyRelu(Activation):
         return z * slope, slope
 
 
-class Sigmoid(Activation):
+class SigmoidOp(ActivationOp):
     """Return 1 / (1 + exp(-z))."""
 
     name = "sigmoid"
@@ -67,7 +67,7 @@ class Sigmoid(Activation):
         return s, s * _sigmoid(-z)
 
 
-class Silu(Activation):
+class SiluOp(ActivationOp):
     """Return z times the sigmoid of z."""
 
     name = "silu"
@@ -77,7 +77,7 @@ class Silu(Activation):
         return z * s, s + z * s * _sigmoid(-z)
 
 
-class Tanh(Activation):
+class TanhOp(ActivationOp):
     """Return the hyperbolic tangent of z."""
 
     name = "tanh"
@@ -87,7 +87,7 @@ class Tanh(Activation):
         return t, 1 - t * t
 
 
-class Gelu(Activation):
+class GeluOp(ActivationOp):
     """Return z / 2 (1 + tanh(sqrt(2 / pi) (z + 0.044715 z^3))): GELU with ``approximate`` tanh, the
     only form that the machine computes."""
 

@@ -9,15 +9,15 @@ import numpy as np
 from diastole_sim.graph.operations.operation import (
     Array,
     Attributes,
-    Operation,
+    GraphOperation,
+    OperationUse,
     Shape,
     ShapeError,
-    Use,
 )
 from diastole_sim.spec.rounding import DRAW_BITS
 
 
-class Dropout(Operation):
+class DropoutOp(GraphOperation):
     """Set an element to 0 with the probability ``p`` in training, otherwise multiply the element by
     1 / (1 - p). An evaluation changes nothing.
 
@@ -35,7 +35,7 @@ class Dropout(Operation):
             raise ShapeError(f"p must be a number from 0, below 1, not {attributes['p']}")
         return shapes[0]
 
-    def value(self, values: Sequence[Array], use: Use) -> tuple[Array, Any]:
+    def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
         x = values[0]
         if use.draws is None:
             return x, np.ones_like(x)
@@ -44,5 +44,5 @@ class Dropout(Operation):
         factor = np.where(stays, 1 / (1 - p), 0).astype(x.dtype)
         return x * factor, factor
 
-    def gradient(self, above: Array, kept: Any, use: Use) -> tuple[Array | None, ...]:
+    def gradient(self, above: Array, kept: Any, use: OperationUse) -> tuple[Array | None, ...]:
         return (above * kept,)

@@ -7,14 +7,14 @@ from typing import Any
 from diastole_sim.graph.operations.operation import (
     Array,
     Attributes,
-    Operation,
+    GraphOperation,
+    OperationUse,
     Shape,
-    Use,
     require_equal_shapes,
 )
 
 
-class Add(Operation):
+class SumOp(GraphOperation):
     """Add two tensors of one shape."""
 
     name = "add"
@@ -24,14 +24,14 @@ class Add(Operation):
         require_equal_shapes(shapes, self.operands)
         return shapes[0]
 
-    def value(self, values: Sequence[Array], use: Use) -> tuple[Array, Any]:
+    def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
         return values[0] + values[1], None
 
-    def gradient(self, above: Array, kept: Any, use: Use) -> tuple[Array | None, ...]:
+    def gradient(self, above: Array, kept: Any, use: OperationUse) -> tuple[Array | None, ...]:
         return above, above
 
 
-class Mul(Operation):
+class MulOp(GraphOperation):
     """Multiply two tensors of one shape, element by element."""
 
     name = "mul"
@@ -41,15 +41,15 @@ class Mul(Operation):
         require_equal_shapes(shapes, self.operands)
         return shapes[0]
 
-    def value(self, values: Sequence[Array], use: Use) -> tuple[Array, Any]:
+    def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
         return values[0] * values[1], tuple(values)
 
-    def gradient(self, above: Array, kept: Any, use: Use) -> tuple[Array | None, ...]:
+    def gradient(self, above: Array, kept: Any, use: OperationUse) -> tuple[Array | None, ...]:
         first, second = kept
         return above * second, above * first
 
 
-class MulScalar(Operation):
+class MulScalarOp(GraphOperation):
     """Multiply a tensor by the number ``other``."""
 
     name = "mul_scalar"
@@ -59,8 +59,8 @@ class MulScalar(Operation):
     def shape(self, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
         return shapes[0]
 
-    def value(self, values: Sequence[Array], use: Use) -> tuple[Array, Any]:
+    def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
         return values[0] * float(use.attributes["other"]), None
 
-    def gradient(self, above: Array, kept: Any, use: Use) -> tuple[Array | None, ...]:
+    def gradient(self, above: Array, kept: Any, use: OperationUse) -> tuple[Array | None, ...]:
         return (above * float(use.attributes["other"]),)

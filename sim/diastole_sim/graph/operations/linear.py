@@ -6,15 +6,15 @@ from typing import Any
 from diastole_sim.graph.operations.operation import (
     Array,
     Attributes,
-    Operation,
+    GraphOperation,
+    OperationUse,
     Shape,
     ShapeError,
-    Use,
     text_of,
 )
 
 
-class Linear(Operation):
+class LinearOp(GraphOperation):
     """Multiply by a matrix: y = x weight^T + bias, with x (batch, in), weight (out, in) and bias
     (out)."""
 
@@ -40,12 +40,12 @@ class Linear(Operation):
             )
         return x[0], weight[0]
 
-    def value(self, values: Sequence[Array], use: Use) -> tuple[Array, Any]:
+    def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
         x, weight, *bias = values
         product = x @ weight.T
         return product + bias[0] if bias else product, (x, weight, bool(bias))
 
-    def gradient(self, above: Array, kept: Any, use: Use) -> tuple[Array | None, ...]:
+    def gradient(self, above: Array, kept: Any, use: OperationUse) -> tuple[Array | None, ...]:
         x, weight, has_bias = kept
         by_bias = (above.sum(axis=0),) if has_bias else ()
         return above @ weight, above.T @ x, *by_bias

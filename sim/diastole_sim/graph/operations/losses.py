@@ -10,16 +10,16 @@ import numpy as np
 from diastole_sim.graph.operations.operation import (
     Array,
     Attributes,
-    Operation,
+    GraphOperation,
+    OperationUse,
     Shape,
     ShapeError,
-    Use,
     require_equal_shapes,
     text_of,
 )
 
 
-class CrossEntropy(Operation):
+class CrossEntropyOp(GraphOperation):
     """Return the mean over the batch of -log softmax(input)[label], with input (batch, classes) and
     a label (batch) from 0 on for each sample."""
 
@@ -36,7 +36,7 @@ class CrossEntropy(Operation):
             )
         return ()
 
-    def value(self, values: Sequence[Array], use: Use) -> tuple[Array, Any]:
+    def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
         logits, labels = values
         rows = np.arange(len(labels))
         shifted = logits - logits.max(axis=1, keepdims=True)
@@ -45,14 +45,14 @@ class CrossEntropy(Operation):
         losses = np.log(sums[:, 0]) - shifted[rows, labels]
         return losses.mean(dtype=logits.dtype), (powers / sums, labels)
 
-    def gradient(self, above: Array, kept: Any, use: Use) -> tuple[Array | None, ...]:
+    def gradient(self, above: Array, kept: Any, use: OperationUse) -> tuple[Array | None, ...]:
         shares, labels = kept
         gradient = shares.copy()
         gradient[np.arange(len(labels)), labels] -= 1
         return above * gradient / len(labels), None
 
 
-class ElementLoss(Operation):
+class ElementLossOp(GraphOperation):
     """Mean over all elements of a function of the difference of input and target, two tensors of
     one shape."""
 
@@ -66,15 +66,15 @@ class ElementLoss(Operation):
     def function(self, difference: Array, attributes: Attributes) -> tuple[Array, Array]:
         """Return loss and derivative for every element."""
 
-    def value(self, values: Sequence[Array], use: Use) -> tuple[Array, Any]:
+    def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
         losses, slope = self.function(values[0] - values[1], use.attributes)
         return losses.mean(dtype=losses.dtype), slope
 
-    def gradient(self, above: Array, kept: Any, use: Use) -> tuple[Array | None, ...]:
+    def gradient(self, above: Array, kept: Any, use: OperationUse) -> tuple[Array | None, ...]:
         return above * kept / kept.size, None
 
 
-class MseLoss(ElementLoss):
+class MseLossOp(ElementLossOp):
     """Return the mean of the squared differences."""
 
     name = "mse_loss"
@@ -83,7 +83,7 @@ class MseLoss(ElementLoss):
         return difference * difference, 2 * difference
 
 
-class L1Loss(ElementLoss):
+class L1LossOp(ElementLossOp):
     """Return the mean of the absolute differences. The derivative at 0 is 0."""
 
     name = "l1_loss"
@@ -92,7 +92,7 @@ class L1Loss(ElementLoss):
         return np.abs(difference), np.sign(difference)
 
 
-class SmoothL1Loss(ElementLoss):
+class SmoothL1LossOp(ElementLossOp):
     """Return the mean of d^2 / (2 beta) where |d| < ``beta``, otherwise |d| - beta / 2."""
 
     name = "smooth_l1_loss"

@@ -24,7 +24,7 @@ class ShapeError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draws:
+class StepDraws:
     """Random numbers of a training step, in 0 to 65535, as the machine draws the numbers: from
     seed, tag of the tensor, step, and number of the element."""
 
@@ -39,7 +39,7 @@ class Draws:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Use:
+class OperationUse:
     """Use of an operation by a node.
 
     - ``attributes``: every attribute of the operation.
@@ -49,10 +49,10 @@ class Use:
 
     attributes: Attributes
     tag: int
-    draws: Draws | None
+    draws: StepDraws | None
 
 
-class Operation(ABC):
+class GraphOperation(ABC):
     """Operation with the meaning of PyTorch's ATen operator of the same name.
 
     - ``name``: name in a graph.
@@ -74,11 +74,11 @@ class Operation(ABC):
         the attributes."""
 
     @abstractmethod
-    def value(self, values: Sequence[Array], use: Use) -> tuple[Array, Any]:
+    def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
         """Return the result, and everything that :meth:`gradient` needs."""
 
     @abstractmethod
-    def gradient(self, above: Array, kept: Any, use: Use) -> tuple[Array | None, ...]:
+    def gradient(self, above: Array, kept: Any, use: OperationUse) -> tuple[Array | None, ...]:
         """Return the gradient by each operand, None for an operand without gradient.
 
         ``above``: gradient by the result.

@@ -8,15 +8,15 @@ from typing import Any
 from diastole_sim.graph.operations.operation import (
     Array,
     Attributes,
-    Operation,
+    GraphOperation,
+    OperationUse,
     Shape,
     ShapeError,
-    Use,
     text_of,
 )
 
 
-class Flatten(Operation):
+class FlattenOp(GraphOperation):
     """Join the axes from ``start_dim`` to ``end_dim`` into one axis. The batch, axis 0, stays."""
 
     name = "flatten"
@@ -36,9 +36,9 @@ class Flatten(Operation):
             )
         return *shape[:first], prod(shape[first : last + 1]), *shape[last + 1 :]
 
-    def value(self, values: Sequence[Array], use: Use) -> tuple[Array, Any]:
+    def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
         shape = values[0].shape
         return values[0].reshape(self.shape([shape], use.attributes)), shape
 
-    def gradient(self, above: Array, kept: Any, use: Use) -> tuple[Array | None, ...]:
+    def gradient(self, above: Array, kept: Any, use: OperationUse) -> tuple[Array | None, ...]:
         return (above.reshape(kept),)

@@ -4,36 +4,36 @@ from collections.abc import Mapping
 
 from diastole_sim.graph.operations import activations as act
 from diastole_sim.graph.operations import losses
-from diastole_sim.graph.operations.dropout import Dropout
-from diastole_sim.graph.operations.elementwise import Add, Mul, MulScalar
-from diastole_sim.graph.operations.linear import Linear
-from diastole_sim.graph.operations.operation import Operation
-from diastole_sim.graph.operations.reshape import Flatten
+from diastole_sim.graph.operations.dropout import DropoutOp
+from diastole_sim.graph.operations.elementwise import MulOp, MulScalarOp, SumOp
+from diastole_sim.graph.operations.linear import LinearOp
+from diastole_sim.graph.operations.operation import GraphOperation
+from diastole_sim.graph.operations.reshape import FlattenOp
 
-LOSSES: Mapping[str, Operation] = {
+LOSSES: Mapping[str, GraphOperation] = {
     each.name: each
     for each in (
-        losses.CrossEntropy(),
-        losses.MseLoss(),
-        losses.L1Loss(),
-        losses.SmoothL1Loss(),
+        losses.CrossEntropyOp(),
+        losses.MseLossOp(),
+        losses.L1LossOp(),
+        losses.SmoothL1LossOp(),
     )
 }
-OPERATIONS: Mapping[str, Operation] = {
+OPERATIONS: Mapping[str, GraphOperation] = {
     each.name: each
     for each in (
-        Linear(),
-        Add(),
-        Mul(),
-        MulScalar(),
-        act.Relu(),
-        act.LeakyRelu(),
-        act.Gelu(),
-        act.Silu(),
-        act.Sigmoid(),
-        act.Tanh(),
-        Flatten(),
-        Dropout(),
+        LinearOp(),
+        SumOp(),
+        MulOp(),
+        MulScalarOp(),
+        act.ReluOp(),
+        act.LeakyReluOp(),
+        act.GeluOp(),
+        act.SiluOp(),
+        act.SigmoidOp(),
+        act.TanhOp(),
+        FlattenOp(),
+        DropoutOp(),
         *LOSSES.values(),
     )
 }

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from diastole_sim.graph.build import GraphBuilder, read_graph
-from diastole_sim.graph.graph import GraphError, Parameter
+from diastole_sim.graph.graph import GraphError, GraphParameter
 from support.graphs import random_graph
 
 
@@ -15,7 +15,7 @@ def two_layers():
     builder = GraphBuilder()
     value = builder.input("input", (4, 3))
     for number in range(2):
-        weight = builder.parameter(Parameter(name=f"{number}.weight", shape=(3, 3)))
+        weight = builder.parameter(GraphParameter(name=f"{number}.weight", shape=(3, 3)))
         value = builder.node("linear", [value, weight], name=str(number))
     return builder.graph(value)
 
@@ -46,7 +46,7 @@ def test_shapes():
     assert builder.shape(builder.node("flatten", [value])) == (4, 30)
     assert builder.shape(builder.node("flatten", [value], {"end_dim": 2})) == (4, 6, 5)
     assert builder.shape(builder.node("flatten", [value], {"start_dim": -2})) == (4, 2, 15)
-    weight = builder.parameter(Parameter(name="w", shape=(7, 30)))
+    weight = builder.parameter(GraphParameter(name="w", shape=(7, 30)))
     flat = builder.node("flatten", [value])
     assert builder.shape(builder.node("linear", [flat, weight])) == (4, 7)
 
@@ -119,7 +119,7 @@ def test_nothing_is_left_over():
     builder = GraphBuilder()
     value = builder.input("input", (4, 3))
     builder.input("second", (4, 3))
-    builder.parameter(Parameter(name="w", shape=(3, 3)))
+    builder.parameter(GraphParameter(name="w", shape=(3, 3)))
     left = builder.node("relu", [value])
     with pytest.raises(GraphError) as raised:
         builder.graph(builder.node("tanh", [value]))
@@ -136,9 +136,9 @@ def test_names_and_sides():
     with pytest.raises(GraphError, match=r"^a: the graph has this name already: rename the input$"):
         builder.input("a", (4, 3))
     with pytest.raises(GraphError, match=r"^w: every side must be an integer in 1\.\."):
-        builder.parameter(Parameter(name="w", shape=(4, 0)))
+        builder.parameter(GraphParameter(name="w", shape=(4, 0)))
     with pytest.raises(ValueError, match=r"^initial must be one of he, zeros, ones, not 'he2'$"):
-        Parameter(name="w", shape=(4,), initial="he2")
+        GraphParameter(name="w", shape=(4,), initial="he2")
 
 
 def change(path, value):

@@ -1,4 +1,4 @@
-"""Networks with the names of torch.nn: names of nodes and parameters, shapes, refusals."""
+"""Traced networks: names of nodes and parameters, shapes, refusals."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ import pytest
 from diastole import nn
 from diastole.nn import functional as F
 from diastole_sim.graph.build import read_graph
-from diastole_sim.graph.gradients import evaluate
 from diastole_sim.graph.graph import GraphError
 from support.graphs import check_gradients, random_values
 
@@ -77,22 +76,6 @@ def test_a_module_of_ones_own():
     check_gradients(graph, *random_values(np.random.default_rng(1), graph))
 
 
-def test_a_residual():
-    body = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
-    graph = nn.trace(nn.Residual(body, nn.Linear(3, 3)), (3,), batch=2)
-    assert lines(graph) == [
-        ("body.0 (linear)", "input", "body.0.weight", "body.0.bias", (2, 3)),
-        ("body.1 (relu)", "body.0", (2, 3)),
-        ("shortcut (linear)", "input", "shortcut.weight", "shortcut.bias", (2, 3)),
-        ("add (add)", "body.1", "shortcut", (2, 3)),
-    ]
-    graph = nn.trace(nn.Sequential(nn.Residual(nn.Tanh())), (3,), batch=2)
-    assert lines(graph) == [
-        ("0.body (tanh)", "input", (2, 3)),
-        ("0 (add)", "0.body", "input", (2, 3)),
-    ]
-
-
 def test_a_function():
     first, second = nn.Linear(3, 8), nn.Linear(8, 3)
     graph = nn.trace(lambda x: second(F.relu(first(x))) + x, (3,), batch=2, loss="mse")
@@ -106,31 +89,6 @@ def test_a_function():
         "linear1.weight",
         "linear1.bias",
     ]
-
-
-@pytest.mark.parametrize(
-    "layer",
-    [
-        nn.ReLU(),
-        nn.LeakyReLU(0.5),
-        nn.GELU(),
-        nn.GELU("tanh"),
-        nn.SiLU(),
-        nn.Sigmoid(),
-        nn.Tanh(),
-        nn.Dropout(0.5),
-        nn.Identity(),
-    ],
-)
-def test_layers_keep_the_shape(layer):
-    graph = nn.trace(nn.Sequential(nn.Linear(3, 3), layer), (3,), batch=2)
-    assert graph.shape(graph.output) == (2, 3)
-    values = random_values(np.random.default_rng(0), graph)
-    made = evaluate(graph, *values)
-    slope = {"LeakyReLU": 0.5, "Identity": 1, "Dropout": 1}.get(type(layer).__name__)
-    if slope is not None:
-        z = made.values["0"]
-        np.testing.assert_array_equal(made.output, np.where(z > 0, z, slope * z))
 
 
 def twice(x):
@@ -178,19 +136,7 @@ def test_refused_networks(message, case):
     assert str(raised.value) == message
 
 
-def test_refused_calls():
-    with pytest.raises(GraphError) as raised:
-        nn.Linear(3, 3)(None)
-    assert str(raised.value) == (
-        "Linear was called outside of diastole.nn.trace: a module has no numbers, so pass the "
-        "network to trace"
-    )
-    with pytest.raises(
-        ValueError, match=r"^in_features must be an integer in 1\.\.16777215, not 0$"
-    ):
-        nn.Linear(0, 3)
+def test_refused_losses():
     with pytest.raises(GraphError, match=r"^the loss must be one of cross-entropy, mse, l1, "):
         nn.trace(nn.Linear(3, 3), (3,), batch=2, loss="hinge")
-    with pytest.raises(NotImplementedError, match=r"^Module needs a method forward$"):
-        nn.trace(nn.Module(), (3,), batch=2)
     assert Own().frozen.weight.requires_grad is False
