@@ -138,7 +138,7 @@ def test_a_program_of_ones_own_and_an_error_of_the_machine(board, root, shim):
 def test_what_is_missing_is_said(gone, text, board, root, shim):
     (root / gone).unlink()
     status, said, error = run(compiled(board), root, shim)
-    assert (status, said) == (1, "there is no such machine at these registers\n")
+    assert (status, said) == (1, "no Diastole machine is at these registers\n")
     assert error.startswith(text)
 
 
