@@ -106,7 +106,7 @@ def counted_elements(array: Floats) -> NDArray[np.bool_]:
 
 
 def noise(array: Floats, result: Quantised) -> float | None:
-    """Return ``snr_db`` of :class:`Survey`."""
+    """Return the ratio of signal to noise in dB, over all copies; None without an error."""
     wide = array.astype(np.float64)
     counted = counted_elements(array)
     signal = added = 0.0

@@ -251,5 +251,5 @@ class DeviceProtocol(Protocol):
         step: int = 0,
     ) -> ProductResult:
         """Return dX and dW. ``exact`` is True if both results are exact, ``overflow`` is True if
-        either result overflowed."""
+        either result overflowed. ``tags``, ``step``: as in :meth:`forward`."""
         ...

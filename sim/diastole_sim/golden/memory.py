@@ -19,8 +19,8 @@ class OutsideError(Exception):
 
 @dataclass(kw_only=True, eq=False)
 class LazyBytes:
-    """Object whose bytes lie at ``address``. ``pack``: function that returns its ``length`` bytes.
-    ``packed``: True if the bytes are already in memory."""
+    """Object ``source``, whose ``length`` bytes belong at ``address`` of a memory. The memory calls
+    ``pack`` for the bytes at the first read. ``packed``: True if the bytes are in memory."""
 
     source: object
     address: int

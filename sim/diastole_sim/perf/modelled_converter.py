@@ -155,7 +155,8 @@ class ModelledConverter:
 
     @cached_property
     def draws_early(self) -> bool:
-        """True if words are measured with random bits, at the time of reading."""
+        """True if a fold depends on random bits, so that a word needs the bits when the word is
+        measured."""
         return self.sizes.folds_by_draws[self.cls]
 
     @cached_property

@@ -119,7 +119,7 @@ _COMMON = (
         _ALL,
         "1: the command may begin before the previous command is done: this command reads nothing "
         "that the previous command writes, and writes nothing that the previous command reads or "
-        "writes",
+        "writes; of two commands of the vector unit, this one may write what the previous reads",
         low=22,
     ),
     _field(
@@ -132,8 +132,8 @@ _COMMON = (
         f"nvfp4: T + {NVFP4.tensor_scale_bias}, where 2^T is the scale",
         low=24,
     ),
-    _field("m", 1, 32, _SIZED, "M, rows of X; convert: rows of the tensor"),
-    _field("n", 2, 32, _SIZED, "N, columns of W; convert: columns of the tensor"),
+    _field("m", 1, 32, _SIZED, "M, rows of X; convert and chain: rows of the tensor"),
+    _field("n", 2, 32, _SIZED, "N, columns of W; convert and chain: columns of the tensor"),
     _field("k", 3, 32, tuple(MULTIPLYING), "K, columns of X"),
 )
 _ADDRESSES = (

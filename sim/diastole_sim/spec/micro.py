@@ -138,9 +138,9 @@ class MicroField:
 
 FIELDS = (
     MicroField(name="op", low=0, bits=OP_BITS, meaning="operation"),
-    MicroField(name="a", low=5, bits=5, meaning="operand a: 0-15 registers, 16 on sources"),
-    MicroField(name="b", low=10, bits=5, meaning="operand b: 0-15 registers, 16 on sources"),
-    MicroField(name="c", low=15, bits=5, meaning="operand c: 0-15 registers, 16 on sources"),
+    MicroField(name="a", low=5, bits=5, meaning="operand a: 0-15 registers, from 16 on sources"),
+    MicroField(name="b", low=10, bits=5, meaning="operand b: 0-15 registers, from 16 on sources"),
+    MicroField(name="c", low=15, bits=5, meaning="operand c: 0-15 registers, from 16 on sources"),
     MicroField(name="d", low=20, bits=5, meaning="written register; 31: no register"),
     MicroField(name="o", low=25, bits=3, meaning="written output stream 0-3; 7: no stream"),
     MicroField(name="negate_a", low=28, bits=1, meaning="1: flip the sign of a, except of a NaN"),

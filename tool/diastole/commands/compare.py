@@ -301,7 +301,10 @@ def _mistake(options: TrainOptions, key: str, value: str) -> str | None:
         return f"{key} cannot be varied; {advice}"
     known = [name.replace("_", "-") for name in options.names]
     near = suggestion(key, [*options.names, *known, *SETTINGS, *FIELDS, *SECTIONS])
-    return f"{key} is neither a key of the machine nor an option of train{near}"
+    return (
+        f"{key} is neither a key of the machine nor an option of train{near}: see diastole init "
+        "and diastole train --help"
+    )
 
 
 def runnable_configs(

@@ -232,7 +232,7 @@ def _entry(key: str, value: Any, config: Config, first_keys: dict[str, str]) -> 
         yield f"{_last(key)} = {value_text(value)}"
         return
     if key == "numbers":
-        yield "# Left out: the file tells all of them."
+        yield "# Left out: the keys below set formats, roundings and sums."
         yield f"# {key} = {value_text(next(iter(NUMBERS)))}"
         return
     default = absent_value(key, config.numerics)

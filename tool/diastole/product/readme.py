@@ -48,7 +48,12 @@ def readme_files(facts: ProductFacts, others: Files) -> Files:
         "doc/blocks.svg": ("picture", pictures.blocks(facts)),
         "doc/first_run.svg": ("picture", pictures.first_run(facts, run)),
     }
-    listed: Files = {**others, **drawn, "README.md": ("document", "")}
+    listed: Files = {
+        **others,
+        **drawn,
+        "README.md": ("document", ""),
+        "manifest.json": ("manifest", ""),
+    }
     return {"README.md": ("document", readme(facts, run, listed)), **drawn}
 
 

@@ -57,8 +57,8 @@ def parse_choices(
 
 
 def parse_names(option: str, text: str) -> list[str]:
-    """Return the formats of "a,b" without duplicates. :class:`BadInput` with a line for every
-    unknown format."""
+    """Return the formats of "a,b" without duplicates. ``option``: name in messages.
+    :class:`BadInput` with a line for every unknown format and for ``fast``."""
     names = list(dict.fromkeys(name.strip() for name in text.split(",")))
     problems: list[str] = []
     for name in names:

@@ -125,7 +125,7 @@ class ConverterSizes:
         return (widest is None or cols <= widest) and not (self.scanned[cls] and scale == 0)
 
     def cut_blocks(self, cls: int) -> tuple[int, int]:
-        """Return the rows and columns of blocks of a tile."""
+        """Return height and width of a tile of a class, in blocks."""
         return self.tile_rows(cls) // self.block, self.tile_cols(cls) // self.block
 
     @cached_property
@@ -236,7 +236,7 @@ class ConverterSizes:
 
     @cached_property
     def group_layouts(self) -> tuple[GroupLayout, ...]:
-        """Stored layouts of groups, by the number of a class."""
+        """Layout of a stored group of each class, in the order x, w, dy."""
         sizes = {"block": self.block, "data_width": self.data_width}
         return tuple(GroupLayout.of(storage, **sizes) for storage in self.classes)
 

@@ -485,10 +485,10 @@ def test_nearest(key, known):
 
 @pytest.mark.parametrize("examples", [30, sweep(100)])
 def test_any_override_is_taken_or_refused(examples):
-    settings(max_examples=examples)(any_override_is_taken_or_refused)()
+    drawn = given(st.text(), st.text())(any_override_is_taken_or_refused)
+    settings(max_examples=examples)(drawn)()
 
 
-@given(st.text(), st.text())
 def any_override_is_taken_or_refused(key, value):
     problems = ()
     try:
@@ -513,10 +513,10 @@ TABLES = st.dictionaries(st.sampled_from(["x", "w", "dy", "block", "transpose", 
 
 @pytest.mark.parametrize("examples", [30, sweep(100)])
 def test_any_document_is_taken_or_refused(examples):
-    settings(max_examples=examples)(any_document_is_taken_or_refused)()
+    tables = st.dictionaries(st.sampled_from([*SECTIONS, "special", "name"]), TABLES | VALUES)
+    settings(max_examples=examples)(given(tables)(any_document_is_taken_or_refused))()
 
 
-@given(st.dictionaries(st.sampled_from([*SECTIONS, "special", "name"]), TABLES | VALUES))
 def any_document_is_taken_or_refused(document):
     problems = ()
     try:
