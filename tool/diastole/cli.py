@@ -121,7 +121,7 @@ def _code_of(work: Callable[[], int]) -> int:
         return done.code if isinstance(done.code, int) else DONE
     except BadInput as error:
         for problem in error.problems:
-            fail(one_line(f'{problem}""' if problem.endswith(", not ") else problem))
+            fail(one_line(problem))
         return BAD_INPUT
     except CheckFailed as error:
         fail(str(error))

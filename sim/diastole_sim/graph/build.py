@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, cast
 
-from diastole_sim.graph.graph import Graph, GraphError, GraphParameter, Node, unused
+from diastole_sim.graph.graph import Graph, GraphError, GraphParameter, Node
 from diastole_sim.graph.operations.operation import (
     Attribute,
     Attributes,
@@ -81,6 +81,7 @@ class GraphBuilder:
     def graph(self, output: str) -> Graph:
         """Return the graph with this result. GraphError for a parameter, an input or a result that
         nothing uses."""
+        read = {operand for node in self.nodes for operand in node.operands} | {output}
         problems = [
             f"{name}: no operation uses the {kind}: leave the {kind} out"
             for kind, names in (
@@ -88,7 +89,8 @@ class GraphBuilder:
                 ("input", self.inputs),
                 ("result", [node.name for node in self.nodes]),
             )
-            for name in unused(list(names), self.nodes, output)
+            for name in names
+            if name not in read
         ]
         if problems:
             raise GraphError(*problems)

@@ -1,9 +1,8 @@
 """Describe a network as a graph: nodes, each an operation, with parameters by dotted names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import prod
 from typing import Any
 
 from diastole_sim.graph.operations.operation import Attributes, Shape
@@ -40,10 +39,6 @@ class GraphParameter:
 
     def __post_init__(self) -> None:
         require_choice("initial", self.initial, INITIALS)
-
-    @property
-    def size(self) -> int:
-        return prod(self.shape)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,16 +107,6 @@ class Graph:
                 names.add(node.name)
         return frozenset(names)
 
-    def consumers(self, name: str) -> tuple[tuple[int, int], ...]:
-        """Return the places of a tensor among all operands, in ascending order: number of the node,
-        number of the operand."""
-        return tuple(
-            (number, place)
-            for number, node in enumerate(self.nodes)
-            for place, operand in enumerate(node.operands)
-            if operand == name
-        )
-
     def record(self) -> dict[str, Any]:
         """Return the graph as a JSON value, which :func:`diastole_sim.graph.build.read_graph`
         reads."""
@@ -147,9 +132,3 @@ class Graph:
             ],
             "output": self.output,
         }
-
-
-def unused(names: Sequence[str], nodes: Sequence[Node], output: str) -> list[str]:
-    """Return the names that no node reads and that are not the output."""
-    read = {operand for node in nodes for operand in node.operands} | {output}
-    return [name for name in names if name not in read]

@@ -16,7 +16,17 @@ MAX_TEXT = 60
 
 
 def excerpt(value: object) -> str:
-    """Return the text of a value in a message: on one line, and not too long."""
+    """Return the text of a value in a message: on one line, and not too long. An empty text is
+    shown as two quotation marks."""
+    return _shortened(value) or '""'
+
+
+def quoted_excerpt(value: object) -> str:
+    """Return the text of :func:`excerpt` between quotation marks."""
+    return f'"{_shortened(value)}"'
+
+
+def _shortened(value: object) -> str:
     try:
         text = value if isinstance(value, str) else repr(value)
     except ValueError:  # Python does not write integers of more than 4300 digits

@@ -36,8 +36,6 @@ class Parser(argparse.ArgumentParser):
         if parts is None:
             return message
         name, text = parts[1].rpartition("/")[2], parts[2]
-        if text.endswith("not "):
-            text += '""'
         if text.startswith("must "):
             return f"{name} {text}"
         if text == "expected one argument":

@@ -171,7 +171,8 @@ class _Line:
         value = whole_number(text)
         if value is not None and 1 <= value <= limit:
             return value
-        self.problem(column, f"must be an integer in 1..{limit}, not {excerpt(text) or 'nothing'}")
+        shown = excerpt(text) if text else "nothing"
+        self.problem(column, f"must be an integer in 1..{limit}, not {shown}")
         return None
 
     def problem(self, column: str, text: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from diastole.errors import BadInput
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
-from diastole_sim.spec.require import excerpt, whole_number
+from diastole_sim.spec.require import quoted_excerpt, whole_number
 from diastole_sim.spec.sizes.uses import WIDEST, Widths
 
 ALL = "all"
@@ -29,7 +29,7 @@ def parse_widths(text: str) -> dict[str, int]:
             )
         elif (bits := whole_number(value)) is None:
             problems.append(
-                f'--widths must be bits, as in 4 or x=4,w=2,dy=4, not "{excerpt(value)}"'
+                f"--widths must be bits, as in 4 or x=4,w=2,dy=4, not {quoted_excerpt(value)}"
             )
         else:
             widths[name] = bits

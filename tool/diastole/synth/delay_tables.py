@@ -56,7 +56,7 @@ class Group:
             return None
         value = real_number(self.text(name).strip())
         if value is None or value < 0:
-            shown = excerpt(self.text(name)) or "nothing"
+            shown = excerpt(self.text(name)) if self.text(name) else "nothing"
             raise LibertyError(self.lines[name], f"{name} must be a number from 0, not {shown}")
         return value
 

@@ -9,7 +9,7 @@ from diastole.nearest import suggestion
 from diastole.trials.mixtures import TABLES, Settings
 from diastole_sim.spec.formats import SCALE_CODE_RULES, SCALE_RULES, parse_format, parse_grouping
 from diastole_sim.spec.numerics import CLASS_NAMES
-from diastole_sim.spec.require import excerpt
+from diastole_sim.spec.require import excerpt, quoted_excerpt
 from diastole_sim.spec.rounding import KINDS, RULES
 
 RULES_BY_KEY = {"rounding": tuple(RULES), "scale": (*SCALE_RULES, *SCALE_CODE_RULES)}
@@ -43,7 +43,7 @@ def parse_choices(
             problems += error.problems
     if kind is not None and kind not in KINDS:
         problems.append(
-            f'--{KIND} must be {accepted("rounding.kind")}, not "{excerpt(kind)}"'
+            f"--{KIND} must be {accepted('rounding.kind')}, not {quoted_excerpt(kind)}"
             + suggestion(kind, KINDS)
         )
     if problems:
@@ -69,7 +69,7 @@ def parse_names(option: str, text: str) -> list[str]:
                     "bfp4 do, in planes; try these"
                 )
         except ValueError:
-            problem = f'--{option} must each be {accepted("format.x")}, not "{excerpt(name)}"'
+            problem = f"--{option} must each be {accepted('format.x')}, not {quoted_excerpt(name)}"
             problems.append(problem + likely_format(name))
     if problems:
         raise BadInput(*problems)
@@ -86,7 +86,8 @@ def parse_by_class(option: str, text: str) -> dict[str, str]:
         classes = [key.lower()] if equals else list(CLASS_NAMES)
         if not set(classes) <= set(CLASS_NAMES):
             problems.append(
-                f'--{option} accepts only {", ".join(CLASS_NAMES)} before "=", not "{excerpt(key)}"'
+                f'--{option} accepts only {", ".join(CLASS_NAMES)} before "=", '
+                f"not {quoted_excerpt(key)}"
             )
         elif set(classes) & set(values):
             problems.append(
@@ -96,7 +97,8 @@ def parse_by_class(option: str, text: str) -> dict[str, str]:
         elif not _is_value(option, value):
             words = accepted(f"{TABLES[option]}.x")
             problems.append(
-                f'--{option} must be {words}, not "{excerpt(value)}"{_suggestion(option, value)}'
+                f"--{option} must be {words}, not {quoted_excerpt(value)}"
+                + _suggestion(option, value)
             )
         else:
             values |= dict.fromkeys(classes, value)

@@ -14,15 +14,20 @@ from diastole_sim.graph.operations.operation import (
 )
 
 
-class SumOp(GraphOperation):
-    """Add two tensors of one shape."""
+class PairOp(GraphOperation):
+    """Operation of two tensors of one shape."""
 
-    name = "add"
     operands = "input", "other"
 
     def shape(self, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
         require_equal_shapes(shapes, self.operands)
         return shapes[0]
+
+
+class SumOp(PairOp):
+    """Add two tensors of one shape."""
+
+    name = "add"
 
     def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
         return values[0] + values[1], None
@@ -31,15 +36,10 @@ class SumOp(GraphOperation):
         return above, above
 
 
-class MulOp(GraphOperation):
+class MulOp(PairOp):
     """Multiply two tensors of one shape, element by element."""
 
     name = "mul"
-    operands = "input", "other"
-
-    def shape(self, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
-        require_equal_shapes(shapes, self.operands)
-        return shapes[0]
 
     def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
         return values[0] * values[1], tuple(values)

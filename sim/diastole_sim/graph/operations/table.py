@@ -10,15 +10,6 @@ from diastole_sim.graph.operations.linear import LinearOp
 from diastole_sim.graph.operations.operation import GraphOperation
 from diastole_sim.graph.operations.reshape import FlattenOp
 
-LOSSES: Mapping[str, GraphOperation] = {
-    each.name: each
-    for each in (
-        losses.CrossEntropyOp(),
-        losses.MseLossOp(),
-        losses.L1LossOp(),
-        losses.SmoothL1LossOp(),
-    )
-}
 OPERATIONS: Mapping[str, GraphOperation] = {
     each.name: each
     for each in (
@@ -34,6 +25,9 @@ OPERATIONS: Mapping[str, GraphOperation] = {
         act.TanhOp(),
         FlattenOp(),
         DropoutOp(),
-        *LOSSES.values(),
+        losses.CrossEntropyOp(),
+        losses.MseLossOp(),
+        losses.L1LossOp(),
+        losses.SmoothL1LossOp(),
     )
 }

@@ -7,8 +7,8 @@ from diastole_sim.graph.build import GraphBuilder
 from diastole_sim.graph.gradients import differentiate, evaluate
 from diastole_sim.graph.graph import GraphError, GraphParameter
 from diastole_sim.graph.operations.operation import StepDraws
-from diastole_sim.graph.operations.table import LOSSES, OPERATIONS
-from support.graphs import check_gradients, random_graph, random_values
+from diastole_sim.graph.operations.table import OPERATIONS
+from support.graphs import LOSSES, check_gradients, random_graph, random_values
 
 SHAPES = {
     "linear": ((5, 3), (4, 3), (4,)),

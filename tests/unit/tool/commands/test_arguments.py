@@ -25,6 +25,10 @@ def refusal(parse, text):
     return str(caught.value)
 
 
+EMPTY = {"": '""'}
+"""How messages show a text that nobody would see."""
+
+
 @pytest.mark.parametrize("text, value", [("3", 3), ("5", 5), ("04", 4), ("+3", 3)])
 def test_integers_of_a_range(text, value):
     assert integer(3, 5)(text) == value
@@ -34,16 +38,18 @@ def test_integers_of_a_range(text, value):
     "text", ["2", "6", "", "x", "3.0", "1e3", "9" * 5000, "-3", " 4 ", "0_4", "\u0664"]
 )
 def test_integers_out_of_it(text):
-    said = text if len(text) < 60 else f"{text[:57]}..."
-    assert refusal(integer(3, 5), text) == f"must be an integer in 3..5, not {said}"
+    shown = EMPTY.get(text, text if len(text) < 60 else f"{text[:57]}...")
+    assert refusal(integer(3, 5), text) == f"must be an integer in 3..5, not {shown}"
     if text != "6" and len(text) < 5000:
-        assert refusal(integer(3), text) == f"must be an integer of at least 3, not {text}"
+        assert refusal(integer(3), text) == f"must be an integer of at least 3, not {shown}"
 
 
 def test_one_of_some():
     assert [one_of(1, 2, 4)(text) for text in "124"] == [1, 2, 4]
     for text in ("3", "", "x", "12", "1.0"):
-        assert refusal(one_of(1, 2, 4), text) == f"must be one of 1, 2, 4, not {text}"
+        assert (
+            refusal(one_of(1, 2, 4), text) == f"must be one of 1, 2, 4, not {EMPTY.get(text, text)}"
+        )
 
 
 @pytest.mark.parametrize(
@@ -57,7 +63,7 @@ def test_fractions(text, value):
     "text", ["1.0001", "-0.1", "nan", "inf", "", "half", "95%", " 0.5", "0.1_1", "\u0661"]
 )
 def test_what_is_no_fraction(text):
-    assert refusal(fraction, text) == f"must be a number from 0 to 1, not {text}"
+    assert refusal(fraction, text) == f"must be a number from 0 to 1, not {EMPTY.get(text, text)}"
 
 
 def parser(*adders):
