@@ -41,7 +41,7 @@ def test_gates_pass_the_benches(name, tmp_path):
 
 
 def make(folder: Path, *words: str) -> str:
-    """What a bench prints; asserts that it ends well."""
+    """Return the output of a bench, and assert that the bench passes."""
     command = ["make", *words, f"PATH={Path(sys.executable).parent}:{os.environ['PATH']}"]
     done = run(command, cwd=folder, text=True, seconds=900)
     assert done.returncode == 0, done.stdout + done.stderr

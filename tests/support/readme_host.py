@@ -1,4 +1,4 @@
-"""A host that knows a product by its README alone: what it reads there, and how it uses that."""
+"""A host that uses a product with the facts of its README alone."""
 
 import re
 from dataclasses import dataclass

@@ -178,7 +178,7 @@ def test_what_is_known_of_a_tensor(make, kind):
 
 
 def test_each_product_reads_its_copies(make):
-    """A copy that is broken spoils those products that read it, and no others."""
+    """A broken copy changes exactly the products that read the copy."""
     device, golden = make(KINDS["vectors"])
     data = dict(zip(("x", "w", "dy"), tensors(9, 17, 10), strict=True))
     wanted = {name: golden.convert(array, name, tag=0) for name, array in data.items()}

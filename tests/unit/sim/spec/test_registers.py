@@ -248,7 +248,7 @@ def test_header_says_how_registers_are_reached():
 
 
 def test_header_of_machines_without_a_vector_unit():
-    """What it adds is left out, and nothing else."""
+    """The header lacks the names of the vector unit, and only these names."""
     lines = set(c_header(published()).splitlines())
     fewer = set(c_header(published(vector=False)).splitlines())
     assert fewer <= lines

@@ -1,4 +1,4 @@
-"""Programs that are started: what they give, and that they end with their call."""
+"""Child programs: results, and that a child ends with the call that started the child."""
 
 import subprocess
 import sys

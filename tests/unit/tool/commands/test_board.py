@@ -1,4 +1,4 @@
-"""`board`: what it writes, and what it refuses."""
+"""Files that `board` writes, and its refusals."""
 
 from types import SimpleNamespace
 

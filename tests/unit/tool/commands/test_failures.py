@@ -47,7 +47,7 @@ def test_names_with_line_breaks_take_one_line(diastole):
 
 
 def test_no_metadata_of_our_own(diastole, monkeypatch, tmp_path):
-    """Sources that were never installed still work; what they generate says so."""
+    """Sources work without an installation, and products name the missing metadata."""
 
     def absent(name):
         raise importlib.metadata.PackageNotFoundError(name)

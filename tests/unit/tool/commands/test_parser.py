@@ -33,7 +33,7 @@ def test_nothing_asks_for_help(capsys):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example(capsys, command):
-    """Which is one: it is read as it stands."""
+    """The parser accepts every example as the help prints the example."""
     assert cli.main([command, "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert f"usage: diastole {command}" in text

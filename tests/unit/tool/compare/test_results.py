@@ -61,7 +61,7 @@ def test_a_half_written_line_is_dropped(path, left, capsys):
 
 
 def test_a_whole_line_without_its_end_is_not_whole(path):
-    """Else the next one would stand behind it."""
+    """Otherwise the next line would be appended to the line."""
     with opened(path) as results:
         results.add(record("a"))
     path.write_bytes(path.read_bytes()[:-1])

@@ -28,6 +28,13 @@ def test_names():
     assert [name for name, _ in pair.named_parameters()] == names
 
 
+def test_a_shared_parameter_has_one_name():
+    pair = Pair()
+    pair.rest[0].weight = pair.scale
+    names = ["scale", "first.weight", "first.bias"]
+    assert [name for name, _ in pair.named_parameters()] == names
+
+
 def test_frozen_modules():
     pair = Pair()
     assert pair.rest[0].requires_grad_(False) is pair.rest[0]

@@ -78,7 +78,7 @@ def test_tools_that_are_missing(monkeypatch):
 
 
 def test_place_and_route_is_of_the_machine_in_its_harness(monkeypatch):
-    """By programs that only say what they were asked."""
+    """Fake programs print their arguments."""
     asked = {}
     machine = Component(name="t", instances=1, own={"luts": 5}, parts=())
     harness = Component(name="harness", instances=1, own={"registers": 9}, parts=(machine,))

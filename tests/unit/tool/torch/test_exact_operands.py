@@ -297,7 +297,7 @@ def test_functional_calls_and_copies(floats):
 
 
 def test_distributed_data_parallel(floats, tmp_path):
-    """One process of one: gradients come as without it."""
+    """A group of a single process gives the gradients of a run without a group."""
     import torch.distributed as dist
 
     if not dist.is_available():
