@@ -5,11 +5,13 @@ import numpy as np
 from bench.figure import figure
 from diastole.backend import cached_product, program_limits
 from diastole_sim.host.vector_machine import VectorMachine
+from diastole_sim.lowering.schedule import PRODUCT
 from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.machines.verilator.verilator_machine import VerilatorMachine
 from diastole_sim.program.chains.activations import gelu, relu
+from diastole_sim.program.chains.inputs import add_bias_alone
+from diastole_sim.program.fusion import ChainPart, fused
 from diastole_sim.program.memory_plan import MemoryPlan, stream_of
-from diastole_sim.program.perceptron_forward import PRODUCT
 from diastole_sim.program.writer import ChainCall, ProductOf, Writer
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES
@@ -38,20 +40,29 @@ class DrainedLayer:
         product = ProductOf(operation="forward", m=m, n=n, k=k, operands={"x": x, "w": w})
         following = plan.image("a", "x", (m, n), tag=4, slot=None)
         y = stream_of(plan.tensor("y", Kind.F32, m, n))
-        use = ChainCall(
-            chain=activation.forward_chain(),
-            shape=(m, n),
-            inputs={"y": PRODUCT, "b": stream_of(plan.vector("b", Kind.COLUMN, n))},
-            outputs={
-                "a": following,
-                "kept": stream_of(plan.tensor("kept", activation.kept[0], m, n)),
-            },
-        )
+        kept = stream_of(plan.tensor("kept", activation.kept[0], m, n))
+        pieces = [
+            ChainPart(
+                chain=add_bias_alone(),
+                shape=(m, n),
+                inputs={"y": PRODUCT, "b": stream_of(plan.vector("b", Kind.COLUMN, n))},
+                outputs={"z": "z"},
+            ),
+            ChainPart(
+                chain=activation.forward_chain(),
+                shape=(m, n),
+                inputs={"input": "z"},
+                outputs={"value": following, "kept": kept},
+            ),
+        ]
+        made = fused(pieces, {}, block=plan.block)
+        use = ChainCall(chain=made.chain, shape=(m, n), inputs=made.inputs, outputs=made.outputs)
         convert = writer.segment(lambda: self._convert((x, w)))
         alone = writer.segment(lambda: writer.product(product, y))
         chained = writer.segment(lambda: writer.chain(use, product))
         self.before = [self._placed("conversions", convert)]
-        self.before += [self._placed("loads", writer.load_tables(self.initial, "layer"))]
+        loads, chained = writer.with_tables(chained, self.initial, "layer")
+        self.before += [self._placed("loads", loads)]
         self.alone = self._placed("alone", alone)
         self.chained = self._placed("chained", chained)
 

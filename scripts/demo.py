@@ -25,10 +25,10 @@ from diastole.console import fail, note
 from diastole.execution import Execution
 from diastole.product.generate import generate
 from diastole.report.golden_check import checked_record
-from diastole_sim.program.job import ProgramResult
-from diastole_sim.program.options import ProgramOptions
 from diastole_sim.train.report import write_picture
 from diastole_sim.train.tasks import find_task
+from diastole_sim.trainer.job import ProgramResult
+from diastole_sim.trainer.options import ProgramOptions
 
 TASK = "digits"
 SEED = 0

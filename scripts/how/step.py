@@ -5,8 +5,8 @@ from functools import cache
 from diastole.backend import program_limits
 from diastole.config.presets import PRESETS
 from diastole.layers.modelled_step import STEP, modelled_step
-from diastole_sim.program.options import ProgramOptions
 from diastole_sim.train.tasks import find_task
+from diastole_sim.trainer.options import ProgramOptions
 
 
 @cache

@@ -14,12 +14,12 @@ import numpy as np
 
 from diastole_sim.golden.golden_machine import GoldenMachine, Outcome
 from diastole_sim.golden.loss_scale import LossScale
+from diastole_sim.graph.perceptron import perceptron_graph
 from diastole_sim.host.vector_machine import VectorMachine
+from diastole_sim.lowering.program import training_program
+from diastole_sim.lowering.recipe import TrainingRecipe
 from diastole_sim.machines.verilator.simulation import Simulation
 from diastole_sim.machines.verilator.verilator_machine import VerilatorMachine
-from diastole_sim.program.chains.activations import ACTIVATIONS
-from diastole_sim.program.perceptron import perceptron_program
-from diastole_sim.program.perceptron_tensors import PerceptronRecipe
 from diastole_sim.program.program import EVALUATION, TRAINING, TrainingProgram
 from diastole_sim.program.recipe import Adam, Optimiser, RmsProp, Sgd
 from diastole_sim.spec.command import Command, ProgramPlace
@@ -333,15 +333,14 @@ def _trained(
     numbers = np.random.default_rng(17)
     with paired(product, log) as pair:
         sets = [samples(numbers, count, 7, 5, as_bytes=as_bytes, scale=scale) for count in (11, 6)]
-        made = PerceptronRecipe(
-            widths=(7, 6, 5),
+        made = TrainingRecipe(
+            graph=perceptron_graph((7, 6, 5), batch=6, activation=activation),
             optimiser=optimiser,
             batches=numbers.integers(0, 11, size=(3, 6)),
-            activation=ACTIVATIONS[activation](),
             **recipe,
         )
         bell = pair.bell
-        program = perceptron_program(made, *sets, numerics=bell.numerics, limits=bell.limits)
+        program = training_program(made, *sets, numerics=bell.numerics, limits=bell.limits)
         _steps(pair, program)
 
 

@@ -10,12 +10,12 @@ from diastole import cli
 from diastole.backend import make_machine, program_limits
 from diastole.config.file import to_toml
 from diastole.execution import Execution
-from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.own_code import OwnCode
 from diastole_sim.program.run import golden_machine
 from diastole_sim.program.verified_run import VerifiedRun
 from diastole_sim.train.draws import initial_weights
 from diastole_sim.train.tasks import find_task
+from diastole_sim.trainer.options import ProgramOptions
 from support.own_page import ACTIVATIONS, SIGNUM, write_examples
 from support.products import SEED, STEPS_1X1
 

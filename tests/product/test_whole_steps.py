@@ -9,8 +9,6 @@ from diastole.backend import make_machine, program_limits
 from diastole.config.file import from_document
 from diastole.execution import Execution
 from diastole_sim.host.control import control_bit
-from diastole_sim.program.job import run_program
-from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.program import TRAINING
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.verified_run import VerifiedRun
@@ -20,6 +18,8 @@ from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.registers import WAIT_REGISTERS
 from diastole_sim.train.precision import Precision
 from diastole_sim.train.tasks import find_task
+from diastole_sim.trainer.job import run_program
+from diastole_sim.trainer.options import ProgramOptions
 from support.products import SEED, STEPS_1X1
 from support.sweep import sweep
 
@@ -160,7 +160,7 @@ def test_a_loss_that_is_not_finite():
     with make_machine(Execution(seed=SEED), config, made.program) as rtl:
         run = ProgramRun(program=made.program, machine=rtl)
         run.train(2)
-        bias = run.program.areas["layer 1 bias w"]
+        bias = run.program.areas["2.bias"]
         good = rtl.read_rows(bias.address, 1, 0, bias.length)[0].copy()
         rtl.write(bias.address, np.full(10, np.nan, np.float32).view(np.uint8))
         with pytest.raises(MachineStoppedError) as caught:
@@ -185,9 +185,9 @@ def test_a_norm_that_overflows(scale, weights):
     with make_machine(Execution(seed=SEED), config, made.program) as rtl:
         golden = golden_machine(made.program, config.numerics, limits, seed=SEED)
         run = VerifiedRun(program=made.program, machine=rtl, reference=golden)
-        names = [f"layer {layer} {each}" for layer in (0, 1) for each in ("w", "bias w")]
-        area = made.program.areas["layer 1 w"]
-        first = np.frombuffer(made.program.initial["layer 1 w"], "<f4") * np.float32(weights)
+        names = [f"{layer}.{each}" for layer in (0, 2) for each in ("weight", "bias")]
+        area = made.program.areas["2.weight"]
+        first = np.frombuffer(made.program.initial["2.weight"], "<f4") * np.float32(weights)
         for machine in (rtl, golden):
             machine.write(area.address, first.view(np.uint8))
         before = {name: run.floats(name).copy() for name in names}
@@ -195,7 +195,7 @@ def test_a_norm_that_overflows(scale, weights):
         assert run.comparison.first is None
         for name in names:
             np.testing.assert_array_equal(run.floats(name), before[name], err_msg=name)
-        gradient = run.floats("layer 0 dw")
+        gradient = run.floats("0.weight gradient")
         assert np.isfinite(gradient).all()
         assert np.square(gradient, dtype=np.float64).sum() > np.finfo(np.float32).max
         assert scale is None or (rtl.loss.exponent, rtl.loss.clean) == (23, 0)
@@ -217,8 +217,8 @@ def test_a_floor_of_the_scale_rises():
             program=made.program,
             machine=golden_machine(made.program, config.numerics, limits, seed=SEED),
         )
-        area = made.program.areas["layer 1 w"]
-        first = np.frombuffer(made.program.initial["layer 1 w"], "<f4") * np.float32(1e17)
+        area = made.program.areas["2.weight"]
+        first = np.frombuffer(made.program.initial["2.weight"], "<f4") * np.float32(1e17)
         for machine in (rtl, golden, alone.machine):
             machine.write(area.address, first.view(np.uint8))
         found = []

@@ -21,9 +21,9 @@ ONE_OPERAND = (
 LOSSES = ("cross_entropy", "mse_loss", "l1_loss", "smooth_l1_loss")
 
 
-def random_graph(rng, depth):
+def random_graph(rng, depth, *, dropout=True):
     """A graph of some layers, with values that several operations read, frozen parameters, a
-    parameter that two layers share, and a loss."""
+    parameter that two layers share, and a loss. ``dropout``: whether elements may be dropped."""
     builder, batch = GraphBuilder(), int(rng.integers(1, 6))
     values = [builder.input("input", (batch, int(rng.integers(1, 8))))]
     weights = []
@@ -56,7 +56,8 @@ def random_graph(rng, depth):
             other = same[int(rng.integers(len(same)))]
             made = builder.node(("add", "mul")[int(rng.integers(2))], [value, other])
         else:
-            operation, attributes = ONE_OPERAND[int(rng.integers(len(ONE_OPERAND)))]
+            choices = [each for each in ONE_OPERAND if dropout or each[0] != "dropout"]
+            operation, attributes = choices[int(rng.integers(len(choices)))]
             made = builder.node(operation, [value], attributes)
         values.append(made)
     read = {operand for node in builder.nodes for operand in node.operands}

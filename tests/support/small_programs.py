@@ -2,15 +2,16 @@
 
 import numpy as np
 
-from diastole_sim.program.perceptron import perceptron_program
-from diastole_sim.program.perceptron_tensors import PerceptronRecipe, StoredSamples
+from diastole_sim.graph.perceptron import perceptron_graph
+from diastole_sim.lowering.program import training_program
+from diastole_sim.lowering.recipe import TrainingRecipe
+from diastole_sim.lowering.samples import StoredSamples
 from diastole_sim.program.recipe import Adam, RmsProp, Sgd
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.spec.limits import Limits, VectorLimits
 from diastole_sim.spec.nest import ProductNests
 from support.golden_machines import NESTS
 from support.numerics import make_numerics
-from support.reference_training import MAKERS
 
 BATCH, SAMPLES, HELD_OUT = 9, 40, 14
 WIDTHS = (13, 11, 7)
@@ -28,14 +29,9 @@ def samples(rng, count, features, classes, *, as_bytes=True, scale=1 / 16):
     labels = rng.integers(0, classes, size=count)
     if as_bytes:
         inputs = rng.integers(0, 17, size=(count, features)).astype(np.uint8)
-        return StoredSamples(inputs=inputs, labels=labels, scale=scale)
+        return StoredSamples(inputs=inputs, targets=labels, scale=scale)
     inputs = rng.normal(size=(count, features)).astype(np.float32)
-    return StoredSamples(inputs=inputs, labels=labels)
-
-
-def values(stored):
-    """The numbers of samples."""
-    return stored.inputs.astype(np.float32) * np.float32(stored.scale)
+    return StoredSamples(inputs=inputs, targets=labels)
 
 
 def optimiser_of(setting):
@@ -64,8 +60,8 @@ def optimiser_of(setting):
 
 
 class SmallRun:
-    """``numerics``, ``limits``, ``training``, ``held_out``, ``recipe``, ``program``; ``start``
-    gives a machine with the program."""
+    """``widths``, ``numerics``, ``limits``, ``training``, ``held_out``, ``recipe``, ``program``;
+    ``start`` gives a machine with the program."""
 
     def __init__(
         self,
@@ -87,14 +83,14 @@ class SmallRun:
         kind = {"as_bytes": as_bytes, "scale": scale}
         self.training = samples(rng, SAMPLES, *sizes, **kind)
         self.held_out = samples(rng, HELD_OUT, *sizes, **kind)
-        self.recipe = PerceptronRecipe(
-            widths=widths,
+        self.widths = widths
+        self.recipe = TrainingRecipe(
+            graph=perceptron_graph(widths, batch=BATCH, activation=activation),
             optimiser=optimiser_of(setting),
             batches=rng.integers(0, SAMPLES, size=(steps, BATCH)),
-            activation=MAKERS[activation](),
             **others,
         )
-        self.program = perceptron_program(
+        self.program = training_program(
             self.recipe,
             self.training,
             self.held_out,
@@ -109,4 +105,4 @@ class SmallRun:
     def batch(self, step):
         """Values and labels of a step."""
         rows = self.recipe.batches[step]
-        return values(self.training)[rows], self.training.labels[rows]
+        return self.training.values()[rows], self.training.targets[rows]

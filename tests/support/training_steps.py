@@ -5,11 +5,11 @@ from types import SimpleNamespace
 from diastole.backend import make_machine, program_limits
 from diastole.execution import Execution
 from diastole.layers.modelled_step import modelled_step
-from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.program import TRAINING
 from diastole_sim.program.run import ProgramRun
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.train.tasks import find_task
+from diastole_sim.trainer.options import ProgramOptions
 from support.presets import changed
 
 FEWER, MORE = 3, 9

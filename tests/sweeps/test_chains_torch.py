@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: make torch")
 
 from diastole_sim.program.chains import activations, losses, optimisers, sums  # noqa: E402
+from diastole_sim.program.chains.inputs import add_bias_alone  # noqa: E402
 from diastole_sim.program.chains.updates import CLIP_FACTOR, Options  # noqa: E402
 from diastole_sim.program.evaluate import in_float64  # noqa: E402
 from support.optimisers import SETTINGS, constants_of_step  # noqa: E402
@@ -41,31 +42,32 @@ class Chained:
     def step(self, x, wanted, number):
         """The loss before the update, and the parameters after it."""
         w0, b0, w1, b1 = self.parameters
-        first = chain(self.activation.forward_chain(), len(w0[0]), y=x @ w0, b=b0)
-        loss, dz1, db1 = self.output(first["a"] @ w1, b1, wanted)
-        inputs = {"da": dz1 @ w1.T, "kept": first["kept"]}
-        below = chain(self.activation.backward_chain(), len(w0[0]), **inputs)
-        found = [x.T @ below["dz"], below["db"], first["a"].T @ dz1, db1]
+        z0 = chain(add_bias_alone(), len(b0), y=x @ w0, b=b0)["z"]
+        first = chain(self.activation.forward_chain(), len(b0), input=z0)
+        loss, dz1 = self.output(first["value"] @ w1, b1, wanted)
+        inputs = {"above": dz1 @ w1.T, "kept": first["kept"]}
+        dz0 = chain(self.activation.backward_chain(), len(b0), **inputs)["input"]
+        db0, db1 = (chain(sums.panel_sums(), len(dz[0]), values=dz)["sums"] for dz in (dz0, dz1))
+        found = [x.T @ dz0, db0, first["value"].T @ dz1, db1]
         constants = constants_of_step(self.setting, number) | {CLIP_FACTOR: self.factor(found)}
         self.parameters = [self.update(*each, constants) for each in enumerate(found)]
         return loss
 
     def output(self, y, b, wanted):
-        """Loss, gradient and sums of its columns."""
+        """Loss and gradient."""
         columns = len(b)
+        logits = chain(add_bias_alone(), columns, y=y, b=b)["z"]
         if self.loss == "squared_error":
-            constants = {"2/elements": 2 / y.size}
-            found = chain(losses.squared_error(), columns, constants, y=y, b=b, target=wanted)
+            found = chain(losses.squared_error(y.size), columns, z=logits, target=wanted)
             total, count = found["loss"], y.size
         else:
-            z = chain(losses.softmax_a(), columns, y=y, b=b)
+            z = chain(losses.softmax_a(), columns, logits=logits)
             e = chain(losses.softmax_b(), columns, z=z["z"], m=z["m"], label=wanted)
-            constants = {"1/samples": 1 / len(y)}
             inputs = {"z": e["z"], "m": e["m"], "label": wanted}
-            found = chain(losses.softmax_c(), columns, constants, **inputs)
+            found = chain(losses.softmax_c(len(y)), columns, **inputs)
             total, count = e["loss"], len(y)
         mean = chain(losses.mean_loss(), SAMPLES, {"1/samples": 1 / count}, losses=total[None, :])
-        return mean["constant"], found["dz"], found["db"]
+        return mean["constant"], found["gradient"]
 
     def factor(self, gradients):
         """That of the norm of all gradients."""

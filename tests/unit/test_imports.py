@@ -21,9 +21,11 @@ ROOMS = {
     "perf": "spec",
     "golden": "device spec",
     "codes": "device golden spec",
-    "graph": "golden spec",
+    "graph": "golden program spec",
     "train": "device golden spec",
     "program": "device golden reading spec train",
+    "lowering": "device graph program spec train",
+    "trainer": "device golden graph lowering program spec train",
     "host": "device golden perf reading spec",
     "machines": "host perf spec system",
 }

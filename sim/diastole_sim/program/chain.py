@@ -1,7 +1,7 @@
 """Describe a chain of the vector unit: a text, and names for streams and constants."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from diastole_sim.program.assembly import assemble
@@ -46,6 +46,10 @@ class Chain:
     outputs: Mapping[str, Port]
     constants: Mapping[str, float | None] = field(default_factory=lambda: MappingProxyType({}))
     by_columns: bool = False
+
+    def with_values(self, **values: float) -> "Chain":
+        """Return the chain with values of constants."""
+        return replace(self, constants={**self.constants, **values})
 
     def numbered(self, first: int = 0) -> dict[str, int]:
         """Return a number for each constant, from ``first`` on."""

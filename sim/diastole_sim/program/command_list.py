@@ -62,6 +62,12 @@ class CommandList:
         for other in others:
             self._listed += other._listed
 
+    def part(self, first: int, end: int) -> "CommandList":
+        """Return the commands from number ``first`` to the command before ``end``."""
+        found = CommandList()
+        found._listed = self._listed[first:end]
+        return found
+
     def commands(self, entries: Iterable[int] = ()) -> tuple[Command, ...]:
         """Return all commands, with ``ahead`` set wherever a command may begin early. ``entries``:
         numbers of the commands at which a run begins or continues; commands there are not ahead."""

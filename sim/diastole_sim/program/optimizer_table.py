@@ -24,26 +24,20 @@ class OptimizerChoice:
     - ``takes``: accepted options, of :data:`OF_OPTIMIZERS`.
     - ``defaults``: defaults of the rate in step 0 and of the accepted options, as far as known.
     - ``of_task``: options whose default comes from the task.
-    - ``layers``: number of hidden layers that fit whatever the further options are, None if not
-      counted. Every tensor that a chain of a step reads or writes is a stream in a table of
-      :data:`diastole_sim.spec.stream_table.SLOTS` entries. An optimiser that keeps more numbers per
-      weight needs more streams.
     """
 
     make: Callable[..., Optimiser]
     takes: tuple[str, ...]
     defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
     of_task: tuple[str, ...] = ()
-    layers: int | None = None
 
 
 _GRADIENT: dict[str, Any] = {
     "takes": ("momentum", "weight_decay"),
     "defaults": {"weight_decay": 0.0},
     "of_task": ("rate", "momentum"),
-    "layers": 3,
 }
-_ADAM: dict[str, Any] = {"takes": ("betas", "weight_decay"), "layers": 2}
+_ADAM: dict[str, Any] = {"takes": ("betas", "weight_decay")}
 _OF_ADAM = {"rate": FIRST_RATE, "betas": BETAS}
 OPTIMIZERS: Mapping[str, OptimizerChoice] = {
     "sgd": OptimizerChoice(make=Sgd, **_GRADIENT),
@@ -52,7 +46,6 @@ OPTIMIZERS: Mapping[str, OptimizerChoice] = {
         make=RmsProp,
         takes=("momentum", "weight_decay"),
         defaults={"rate": FIRST_RATE, "momentum": 0.0, "weight_decay": 0.0},
-        layers=2,
     ),
     "adam": OptimizerChoice(make=Adam, defaults=_OF_ADAM | {"weight_decay": 0.0}, **_ADAM),
     "adamw": OptimizerChoice(
@@ -66,8 +59,3 @@ OPTIMIZERS: Mapping[str, OptimizerChoice] = {
 def with_option(option: str) -> list[str]:
     """Return the names of the optimisers with an option of :data:`OF_OPTIMIZERS`."""
     return [name for name, choice in OPTIMIZERS.items() if option in choice.takes]
-
-
-def fitting_layers() -> dict[str, int]:
-    """Return how many hidden layers always fit, by name of the optimiser."""
-    return {name: choice.layers for name, choice in OPTIMIZERS.items() if choice.layers is not None}

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from diastole_sim.program.assembly import CONSTANT, AssemblyError
-from diastole_sim.program.chain import INVERSE_LOSS_SCALE, LOSS_SCALE, Chain, register_holds_output
+from diastole_sim.program.chain import INVERSE_LOSS_SCALE, LOSS_SCALE, Chain
 from diastole_sim.program.chains.activations import Activation
 from diastole_sim.program.chains.updates import CLIP_FACTOR, OWN_STREAMS, Options
 from diastole_sim.program.optimizer_table import FIRST_RATE, OF_OPTIMIZERS, OptimizerChoice
@@ -73,11 +73,6 @@ def _problem_of(activation: Activation) -> str | None:
     each = cast(tuple[Any, ...], stored) if isinstance(stored, tuple) else ()
     if not each or any(one not in kinds for one in each):
         return f"kept must be a tuple of Kind.F32, Kind.BF16 or Kind.MASK, not {stored!r:.60}"
-    if not register_holds_output(activation.backward, "r0", "o0"):
-        return (
-            "backward must leave the gradient by z in r0 and write r0 to o0: the gradient "
-            "by the bias is made from r0"
-        )
     return _problem_of_constants("constants", activation.constants)
 
 

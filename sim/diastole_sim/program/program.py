@@ -9,6 +9,11 @@ from diastole_sim.train.loss_scaling import LossScaling
 
 TRAINING, EVALUATION = "commands of training", "commands of evaluation"
 """Names of the areas of commands."""
+STEP_TABLE, LOSSES, OUTPUT = "constants of steps", "losses of steps", "result of an evaluation"
+"""Names of areas: constants of every step, losses of every step, and the network's result for the
+held-out samples."""
+FLOORS = "floors of the loss scale"
+"""Name of the area with the smallest scale of the loss in every step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +30,11 @@ class TrainingProgram:
     - ``panel``: vectors that chains keep in the panel, by name: the first vector and the vector
       after the last.
 
-    After a run, ``layer 0 w`` and similar areas have the weights, and ``losses`` has the loss of
-    every step. After an evaluation ``logits`` has the logits.
+    - ``parameters``: names of the parameters in the order of the layers. The areas of these names
+      have the parameters. A weight is stored as inputs x outputs.
+
+    After a run, the area :data:`LOSSES` has the loss of every step. After an evaluation, the area
+    :data:`OUTPUT` has the network's result.
     """
 
     training: tuple[Command, ...]
@@ -37,4 +45,5 @@ class TrainingProgram:
     initial: Mapping[str, bytes]
     panel: Mapping[str, tuple[int, int]]
     memory_bytes: int
+    parameters: tuple[str, ...]
     loss_scaling: LossScaling | None = None

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diastole_sim.program.chain import Chain
 from diastole_sim.program.memory_plan import BoundStream
 from diastole_sim.spec.command import ProgramPlace
-from diastole_sim.spec.limits import INSTRUCTIONS
+from diastole_sim.spec.limits import INSTRUCTIONS, VectorTable
 from diastole_sim.spec.micro import INPUTS, Instruction
 from diastole_sim.spec.stream_table import GATHERED, SLOTS, STREAMS, Descriptor, Kind
 
@@ -20,19 +19,30 @@ FIRST_WRITTEN = OWN_CONSTANTS + STEP_CONSTANTS
 """Number of the first constant that chains write."""
 
 
-class TooManyStreamsError(ValueError):
-    """Report that the chains of a program need more streams than the machine's table has."""
+class FullTableError(ValueError):
+    """Report that chains need more entries of a table than the machine has. ``table``: the
+    table."""
+
+    def __init__(self, table: VectorTable, message: str):
+        self.table = table
+        super().__init__(message)
 
 
 class ProgramTables:
-    """Tables of everything that chains need, without duplicates. ``block``: B."""
+    """Tables of everything that chains need, without duplicates.
 
-    def __init__(self, block: int):
+    ``block``: B. ``before``: tables of earlier commands, with which the new tables have all
+    constants in common. ``kept``: True if the instructions are common too.
+    """
+
+    def __init__(self, block: int, before: "ProgramTables | None" = None, *, kept: bool = True):
         self.block = block
-        self.instructions: list[Instruction] = []
         self._descriptors: dict[int, Descriptor] = {}
-        self._constants: dict[bytes, int] = {}
-        self._programs: dict[tuple[Instruction, ...], int] = {}
+        self._constants: dict[bytes, int] = before._constants if before else {}
+        self.instructions: list[Instruction] = before.instructions if before and kept else []
+        self._programs: dict[tuple[Instruction, ...], int] = (
+            before._programs if before and kept else {}
+        )
 
     def constant(self, value: float) -> int:
         """Return the number of a constant, rounded to binary32. ValueError if the program has too
@@ -60,7 +70,8 @@ class ProgramTables:
           chain.
         - ``row_list``: list of the gathered rows.
 
-        ValueError if a table is full.
+        FullTableError if a table is full. ValueError if a constant has no value, or if the program
+        has too many constants.
         """
         program = self.assembled(chain, inputs, outputs, values=values, numbers=numbers)
         streams: dict[int, Descriptor] = {}
@@ -73,11 +84,15 @@ class ProgramTables:
         for name, port in chain.outputs.items():
             streams[INPUTS + port.number] = outputs[name].descriptor
         slot = self._slots(streams, STREAMS)
-        first = self._programs.setdefault(program, len(self.instructions))
-        if first == len(self.instructions):
+        if program not in self._programs:
+            if len(self.instructions) + len(program) > INSTRUCTIONS:
+                raise FullTableError(
+                    VectorTable.INSTRUCTIONS,
+                    f"the chains need more than {INSTRUCTIONS} instructions",
+                )
+            self._programs[program] = len(self.instructions)
             self.instructions += program
-            if len(self.instructions) > INSTRUCTIONS:
-                raise ValueError(f"the chains need more than {INSTRUCTIONS} instructions")
+        first = self._programs[program]
         return ProgramPlace(first=first, length=len(program), streams=slot)
 
     def assembled(
@@ -110,23 +125,30 @@ class ProgramTables:
             ):
                 self._descriptors |= {first + number: each for number, each in streams.items()}
                 return first
-        raise TooManyStreamsError(f"the chains need more than {SLOTS} slots of streams")
+        raise FullTableError(
+            VectorTable.DESCRIPTORS, f"the chains need more than {SLOTS} slots of streams"
+        )
 
     # Tables in the format of memory.
 
-    def instruction_bytes(self) -> bytes:
-        return b"".join(each.encode().to_bytes(8, "little") for each in self.instructions)
+    def contents(self, table: VectorTable) -> bytes:
+        """Return the bytes of a table."""
+        if table == VectorTable.INSTRUCTIONS:
+            return b"".join(each.encode().to_bytes(8, "little") for each in self.instructions)
+        if table == VectorTable.CONSTANTS:
+            return b"".join(self._constants)
+        return b"".join(each.encode() for each in self.descriptors())
 
-    def constant_values(self) -> NDArray[np.float32]:
-        return np.frombuffer(b"".join(self._constants), np.float32)
+    def count(self, table: VectorTable) -> int:
+        """Return the number of entries of a table."""
+        if table == VectorTable.INSTRUCTIONS:
+            return len(self.instructions)
+        return len(self._constants if table == VectorTable.CONSTANTS else self.descriptors())
 
     def descriptors(self) -> list[Descriptor]:
         """Return the descriptors from slot 0 on, with empty descriptors for unused slots."""
         last = max(self._descriptors, default=-1)
         return [self._descriptors.get(slot, Descriptor()) for slot in range(last + 1)]
-
-    def descriptor_bytes(self) -> bytes:
-        return b"".join(each.encode() for each in self.descriptors())
 
 
 def _value(chain: Chain, name: str, values: Mapping[str, float]) -> float:

@@ -1,6 +1,5 @@
 """Run a program on a machine as a host does: fill memory and start the machine."""
 
-import itertools
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -12,8 +11,7 @@ from diastole_sim.golden.golden_machine import GoldenMachine, Outcome
 from diastole_sim.golden.loss_scale import LossScale
 from diastole_sim.golden.memory import Bytes
 from diastole_sim.program.memory_plan import PlannedArea
-from diastole_sim.program.perceptron_tensors import LOGITS, LOSSES
-from diastole_sim.program.program import EVALUATION, TRAINING, TrainingProgram
+from diastole_sim.program.program import EVALUATION, LOSSES, OUTPUT, TRAINING, TrainingProgram
 from diastole_sim.program.step_widths import LOGGED
 from diastole_sim.spec.command_errors import ERROR_MEANINGS, ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES
@@ -108,9 +106,9 @@ class ProgramRun:
         self.done = self.machine.step
 
     def evaluate(self) -> Floats:
-        """Return the logits of the held-out samples."""
+        """Return the network's result for the held-out samples, such as logits."""
         self.ring(EVALUATION, 0, self.machine.step_end, self.evaluating)
-        return self.floats(LOGITS)
+        return self.floats(OUTPUT)
 
     def losses(self) -> Floats:
         """Return the losses of all steps done."""
@@ -121,12 +119,9 @@ class ProgramRun:
         return self._words(name).view("<f4")
 
     def parameters(self) -> dict[str, Floats]:
-        """Return the weights, then the bias, of every layer in order, by name, after the last
-        run."""
-        layers = itertools.count()
-        names = (f"layer {layer} {each}" for layer in layers for each in ("w", "bias w"))
-        present = itertools.takewhile(lambda name: name in self.program.areas, names)
-        return {name: self.floats(name) for name in present}
+        """Return all parameters by name, in the order of the layers, after the last run. A weight
+        has the shape inputs x outputs."""
+        return {name: self.floats(name) for name in self.program.parameters}
 
     def widths(self) -> Words:
         """Return the widths in the slots at the end of all steps done, (steps, slots)."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from diastole_sim.program.chain import Chain
 from diastole_sim.program.command_list import CommandList
 from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, PlannedImage, stream_of
-from diastole_sim.program.program_tables import ProgramTables
+from diastole_sim.program.program_tables import FullTableError, ProgramTables
 from diastole_sim.spec.chains import chain_faults
 from diastole_sim.spec.command import DEFAULT_NEST, Command, ProgramPlace
 from diastole_sim.spec.command_errors import ErrorCode
@@ -16,7 +16,14 @@ from diastole_sim.spec.micro import INPUTS
 from diastole_sim.spec.nest import Nest, NestLimits
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import Operation
-from diastole_sim.spec.stream_table import SLOTS, Descriptor, Kind
+from diastole_sim.spec.stream_table import (
+    GATHERED,
+    SLOTS,
+    STREAMS,
+    Descriptor,
+    Kind,
+    PanelOrder,
+)
 
 OPERATION_OPCODES = {operation.name: opcode for opcode, operation in PRODUCTS.items()}
 CHAINED_OPCODES = {operation.name: opcode for opcode, operation in CHAINED.items()}
@@ -86,6 +93,7 @@ class Writer:
     def __init__(self, plan: MemoryPlan, limits: Limits):
         self.plan, self.limits = plan, limits
         self.tables = ProgramTables(plan.block)
+        self._stretches = [(self.tables, 0)]
         self.commands = CommandList()
         self.floats: dict[str, BoundStream] = {}
 
@@ -96,23 +104,71 @@ class Writer:
         segment, self.commands = self.commands, before
         return segment
 
-    def load_tables(self, initial: dict[str, bytes], name: str) -> CommandList:
-        """Return commands that fill the tables of the chains. The bytes of the tables are added to
-        ``initial``, in areas whose names end in ``name``."""
-        tables, commands = self.tables, CommandList()
-        constants = tables.constant_values()
-        for table, data, count in (
-            (VectorTable.INSTRUCTIONS, tables.instruction_bytes(), len(tables.instructions)),
-            (VectorTable.CONSTANTS, constants.tobytes(), len(constants)),
-            (VectorTable.DESCRIPTORS, tables.descriptor_bytes(), len(tables.descriptors())),
-        ):
-            if count:
-                label = f"{table.name.lower()} of {name}"
-                area = self.plan.take(label, "table", (count,), len(data))
-                initial[area.name] = data
-                load = Command.load(table, address=area.address, first=0, count=count)
-                commands.add(load, alone=True)
+    def with_tables(
+        self, segment: CommandList, initial: dict[str, bytes], name: str
+    ) -> tuple[CommandList, CommandList]:
+        """Return commands that fill the tables of the chains of ``segment`` before the segment, and
+        the segment. The bytes of the tables are added to ``initial``, in areas whose names end in
+        ``name``.
+
+        If the streams or instructions of all chains do not fit, the segment itself loads these
+        tables, for one stretch of commands after another. ``segment`` must be the only segment of
+        the writer with chains.
+        """
+        constants = self._load(VectorTable.CONSTANTS, self.tables, initial, name)
+        if len(self._stretches) == 1:
+            instructions, descriptors = (
+                self._load(table, self.tables, initial, name)
+                for table in (VectorTable.INSTRUCTIONS, VectorTable.DESCRIPTORS)
+            )
+            before = CommandList()
+            before.extend(instructions, constants, descriptors)
+            return before, segment
+        whole = CommandList()
+        places = [place for _, place in self._stretches] + [len(segment)]
+        for number, (tables, place) in enumerate(self._stretches):
+            label = f"{name}, part {number}"
+            earlier, _ = self._stretches[number - 1]
+            if tables.instructions is not earlier.instructions or number == 0:
+                whole.extend(self._load(VectorTable.INSTRUCTIONS, tables, initial, label))
+            whole.extend(self._load(VectorTable.DESCRIPTORS, tables, initial, label))
+            whole.extend(segment.part(place, places[number + 1]))
+        return constants, whole
+
+    def _load(
+        self, table: VectorTable, tables: ProgramTables, initial: dict[str, bytes], name: str
+    ) -> CommandList:
+        """Return the command that fills a table, none for an empty table."""
+        commands, data = CommandList(), tables.contents(table)
+        if data:
+            label = f"{table.name.lower()} of {name}"
+            count = tables.count(table)
+            area = self.plan.take(label, "table", (count,), len(data))
+            initial[area.name] = data
+            load = Command.load(table, address=area.address, first=0, count=count)
+            commands.add(load, alone=True)
         return commands
+
+    def _place(self, use: ChainCall, outputs: Mapping[str, BoundStream]) -> ProgramPlace:
+        """Return the place of a chain in the tables. New tables begin where the tables are full."""
+
+        def place() -> ProgramPlace:
+            return self.tables.place(
+                use.chain,
+                use.inputs,
+                outputs,
+                values=use.values,
+                numbers=use.numbers,
+                row_list=use.row_list,
+            )
+
+        try:
+            return place()
+        except FullTableError as error:
+            kept = error.table != VectorTable.INSTRUCTIONS
+            self.tables = ProgramTables(self.plan.block, self.tables, kept=kept)
+            self._stretches.append((self.tables, len(self.commands)))
+            return place()
 
     def convert(self, source: BoundStream, image: PlannedImage, *, step: int = 0) -> None:
         """Append the conversion of a tensor. ``step``: number added to the register ``step``,
@@ -156,17 +212,10 @@ class Writer:
         """Append a chain over memory or at the drain of a product. An image that the chain may not
         make is written as floats and then converted."""
         assert self.limits.vector is not None
-        if product is not None and not self.limits.vector.drains:
+        if product is not None and not self._at_drain(use, product):
             use, product = self._apart(use, product), None
         outputs, converted = self._outputs(use, product)
-        place = self.tables.place(
-            use.chain,
-            use.inputs,
-            outputs,
-            values=use.values,
-            numbers=use.numbers,
-            row_list=use.row_list,
-        )
+        place = self._place(use, outputs)
         images = [each for each in use.outputs.values() if isinstance(each, PlannedImage)]
         made = [] if converted else images
         slots = [slot for image in made for slot in _slot_of(image)]
@@ -209,6 +258,14 @@ class Writer:
         nests = self.limits.nests and self.limits.nests.of(product.operation)
         assert nests, "a machine with a vector unit takes nests"
         return nests
+
+    def _at_drain(self, use: ChainCall, product: ProductOf) -> bool:
+        """Return whether a chain can be at the drain of a product. A chain with a number for every
+        row of the result needs whole rows."""
+        assert self.limits.vector is not None
+        outputs = [each for each in use.outputs.values() if isinstance(each, BoundStream)]
+        by_rows = any(_is_by_rows(each.descriptor) for each in outputs)
+        return self.limits.vector.drains and (not by_rows or self.whole_rows(product))
 
     def whole_rows(self, product: ProductOf) -> bool:
         """Return whether the tiles of a product hold whole rows of the result."""
@@ -267,8 +324,12 @@ class Writer:
             use.chain, use.inputs, outputs, values=use.values, numbers=use.numbers
         )
         descriptors = [Descriptor()] * SLOTS
+        if use.row_list is not None:
+            descriptors[STREAMS] = use.row_list.descriptor
         for name, port in use.chain.inputs.items():
-            descriptors[port.number] = use.inputs[name].descriptor
+            descriptor = use.inputs[name].descriptor
+            gathered = descriptor.kind in GATHERED
+            descriptors[port.number] = replace(descriptor, aux=STREAMS) if gathered else descriptor
         for name, port in use.chain.outputs.items():
             descriptors[INPUTS + port.number] = outputs[name].descriptor
         place = ProgramPlace(first=0, length=len(program), streams=0)
@@ -336,6 +397,13 @@ class Writer:
             if nests.problem(nest, (t, lanes, contraction), (streamed, stationary)) is None:
                 return nest
         return DEFAULT_NEST
+
+
+def _is_by_rows(stream: Descriptor) -> bool:
+    """Return whether a stream has a number for every row."""
+    return stream.kind == Kind.ROW or (
+        stream.kind == Kind.PANEL and stream.aux == PanelOrder.BLOCK_ROW
+    )
 
 
 def _slot_of(image: PlannedImage) -> list[str]:

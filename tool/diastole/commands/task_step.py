@@ -6,8 +6,8 @@ from diastole.errors import BadInput
 from diastole.layers.modelled_step import STEP, modelled_step
 from diastole_sim.perf.modelled_machine import LATENCY
 from diastole_sim.perf.step import StepEstimate
-from diastole_sim.program.options import ProgramOptions
 from diastole_sim.train.tasks import Task
+from diastole_sim.trainer.options import ProgramOptions
 
 
 def task_step(

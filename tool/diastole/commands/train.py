@@ -29,7 +29,6 @@ from diastole.files.outputs import check_picture
 from diastole.layers.cell_areas import cell_area
 from diastole.nearest import suggestion
 from diastole_sim.golden.numpy_device import NumpyDevice
-from diastole_sim.program.job import ProgramResult
 from diastole_sim.spec.limits import MAX_STEPS
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic
@@ -47,6 +46,7 @@ from diastole_sim.train.precision import (
 )
 from diastole_sim.train.report import write_picture
 from diastole_sim.train.tasks import TASK_NAMES, Task, find_task
+from diastole_sim.trainer.job import ProgramResult
 
 OPTION_PRECISIONS = {"alpha": "fast", "beta": "fast", "switch": "low-to-high"}
 """Precision of every option."""

@@ -14,35 +14,32 @@ from diastole.config.keys import Config
 from diastole.config.numbers import NUMBERS
 from diastole.errors import BadInput, CheckFailed
 from diastole.execution import Execution
+from diastole_sim.lowering.parameters import PanelTooSmallError
 from diastole_sim.program.chains.activations import ACTIVATIONS
-from diastole_sim.program.job import ProgramResult, run_program
 from diastole_sim.program.optimizer_table import (
     BETAS,
     DECOUPLED_DECAY,
     OF_OPTIMIZERS,
     OPTIMIZERS,
-    fitting_layers,
     with_option,
 )
-from diastole_sim.program.options import (
+from diastole_sim.program.own_code import FORM, OwnCode, OwnCodeError
+from diastole_sim.program.own_parts import own_activation, own_optimizer
+from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
+from diastole_sim.program.verified_run import VerifiedRun
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.require import excerpt, real_number, whole_number
+from diastole_sim.train.tasks import HIDDEN, Task
+from diastole_sim.trainer.job import ProgramResult, run_program
+from diastole_sim.trainer.options import (
     MAX_CLIP,
     MAX_DECAY,
     MAX_LAYERS,
     MAX_UNITS,
     ProgramOptions,
-    TooManyLayersError,
 )
-from diastole_sim.program.own_code import FORM, OwnCode, OwnCodeError
-from diastole_sim.program.own_parts import own_activation, own_optimizer
-from diastole_sim.program.perceptron_tensors import PanelTooSmallError
-from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
-from diastole_sim.program.tasks import TaskProgram
-from diastole_sim.program.verified_run import VerifiedRun
-from diastole_sim.spec.command_errors import ErrorCode
-from diastole_sim.spec.command_table import Opcode
-from diastole_sim.spec.require import excerpt, real_number, whole_number
-from diastole_sim.spec.stream_table import SLOTS
-from diastole_sim.train.tasks import HIDDEN, Task
+from diastole_sim.trainer.tasks import TaskProgram
 
 MAX_RATE = 1000.0
 OPTIONS = ("optimizer", "rate", *OF_OPTIMIZERS, "hidden", "activation", "clip")
@@ -121,11 +118,7 @@ def hidden(text: str) -> tuple[int, ...]:
     words = [word.strip() for word in text.split(",")]
     units = tuple(n for word in words if (n := whole_number(word)) is not None)
     if len(words) > MAX_LAYERS:
-        raise argparse.ArgumentTypeError(
-            f"must have at most {MAX_LAYERS} layers, not {len(words)}: the table of "
-            f"{SLOTS} streams in the machine has no room for more; {_fitting_layers()} "
-            "always fit"
-        )
+        raise argparse.ArgumentTypeError(f"must have at most {MAX_LAYERS} layers, not {len(words)}")
     whole = len(units) == len(words)
     if not whole or not all(1 <= each <= MAX_UNITS for each in units):
         raise argparse.ArgumentTypeError(
@@ -133,17 +126,6 @@ def hidden(text: str) -> tuple[int, ...]:
             f"not {excerpt(text)}"
         )
     return units
-
-
-def _fitting_layers() -> str:
-    """Return how many hidden layers fit, by optimiser, as text for people."""
-    fitting = fitting_layers()
-    counts = sorted(set(fitting.values()), reverse=True)
-    by_count = {
-        count: " and ".join(name for name, each in fitting.items() if each == count)
-        for count in counts
-    }
-    return ", ".join(f"{count} layers of {names}" for count, names in by_count.items())
 
 
 def add_program(
@@ -156,8 +138,7 @@ def add_program(
         "--hidden",
         metavar="A,B,...",
         type=hidden,
-        help=f"units of each hidden layer (default: {HIDDEN}); {_fitting_layers()} always fit, "
-        f"since the machine has a table of {SLOTS} streams for the tensors of a step",
+        help=f"units of each hidden layer, of at most {MAX_LAYERS} (default: {HIDDEN})",
     )
     group.add_argument(
         "--activation",
@@ -303,12 +284,10 @@ def task_program_of(
     except PanelTooSmallError as error:
         raise BadInput(
             f"the program of {task.name} needs {error.needed} vectors of the panel, for "
-            f"the gradients by the biases of {error.layers}, but vector.panel_kib = "
+            "the gradients by the biases, but vector.panel_kib = "
             f"{config.vector.panel_kib} gives {error.available} vectors: set "
             f"vector.panel_kib to at least {error.kib}"
         ) from error
-    except TooManyLayersError as error:
-        raise BadInput(f"--{error}") from error
     except OwnCodeError as error:
         raise BadInput(str(error)) from error
     except ValueError as error:

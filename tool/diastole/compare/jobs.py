@@ -14,14 +14,14 @@ from typing import Any, cast
 
 import diastole_sim
 from diastole_sim.golden.numpy_device import NumpyDevice
-from diastole_sim.program.job import run_program, train_in_float32, weights_sha256
-from diastole_sim.program.options import RecipeOptions
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train import TrainResult, run_task
 from diastole_sim.train.float_device import FloatDevice
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import Task
+from diastole_sim.trainer.job import run_program, train_in_float32, weights_sha256
+from diastole_sim.trainer.options import RecipeOptions
 
 Record = dict[str, Any]
 
@@ -41,8 +41,8 @@ class Job:
     - ``numerics``: None for float32.
     - ``data``: hash by :func:`samples_sha256`.
     - ``options``: arguments of :func:`diastole_sim.train.run_task`; or ``program``, the
-      :class:`diastole_sim.program.options.ProgramOptions` of a machine that does the whole
-      training; or, for float32, ``recipe``, the :class:`diastole_sim.program.options.RecipeOptions`
+      :class:`diastole_sim.trainer.options.ProgramOptions` of a machine that does the whole
+      training; or, for float32, ``recipe``, the :class:`diastole_sim.trainer.options.RecipeOptions`
       of a program.
     """
 

@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,10 @@ from diastole.compare.study import PRESET, Named
 from diastole.compare.summary import ComparedConfig
 from diastole.config.keys import Config
 from diastole.layers.modelled_step import STEP
-from diastole_sim.program.options import RecipeOptions
 from diastole_sim.program.program import TrainingProgram
 from diastole_sim.train.network import LayerShape
 from diastole_sim.train.tasks import Task
+from diastole_sim.trainer.options import RecipeOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,10 +161,14 @@ def step_shapes(task: Task, options: Mapping[str, Any]) -> list[LayerShape]:
     program = options.get("program")
     if program is not None:
         recipe = program.recipe(task, steps=1, seed=0).recipe
-        pairs = enumerate(pairwise(recipe.widths))
         return [
-            LayerShape(m=recipe.batch, k=k, n=n, input_gradient=layer > 0)
-            for layer, (k, n) in pairs
+            LayerShape(
+                m=recipe.batch,
+                k=recipe.columns(node.operands[0]),
+                n=recipe.columns(node.name),
+                input_gradient=node.operands[0] in recipe.graph.differentiated,
+            )
+            for node in recipe.linears
         ]
     training, _ = task.split(task.load(), seed=0)
     batch = training.take(np.arange(task.batch))

@@ -8,9 +8,8 @@ from diastole.nn.symbol import TRACER, Symbol
 from diastole_sim.graph.build import GraphBuilder
 from diastole_sim.graph.graph import Graph, GraphError, GraphParameter
 from diastole_sim.graph.operations.operation import Attribute, Shape
+from diastole_sim.graph.perceptron import INPUT, TARGET
 
-INPUT, TARGET = "input", "target"
-"""Names of the inputs of a graph: the samples, and the labels or numbers to learn."""
 LOSSES = {
     "cross-entropy": "cross_entropy",
     "mse": "mse_loss",

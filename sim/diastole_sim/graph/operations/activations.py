@@ -11,14 +11,17 @@ import numpy as np
 from diastole_sim.graph.operations.operation import (
     Array,
     Attributes,
-    GraphOperation,
+    ElementOperation,
     OperationUse,
     Shape,
     ShapeError,
 )
+from diastole_sim.program.chain import Chain
+from diastole_sim.program.chains import activations
+from diastole_sim.program.chains.activations import Activation
 
 
-class ActivationOp(GraphOperation):
+class ActivationOp(ElementOperation):
     """Function of one element, with its derivative."""
 
     operands = ("input",)
@@ -29,6 +32,16 @@ class ActivationOp(GraphOperation):
     @abstractmethod
     def function(self, z: Array, attributes: Attributes) -> tuple[Array, Array]:
         """Return value and derivative for every element."""
+
+    @abstractmethod
+    def activation(self, attributes: Attributes) -> Activation:
+        """Return the texts of the function for the vector unit."""
+
+    def forward_chain(self, attributes: Attributes) -> Chain | None:
+        return self.activation(attributes).forward_chain()
+
+    def backward_chain(self, attributes: Attributes) -> Chain | None:
+        return self.activation(attributes).backward_chain()
 
     def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
         return self.function(values[0], use.attributes)
@@ -42,6 +55,9 @@ class ReluOp(ActivationOp):
 
     name = "relu"
 
+    def activation(self, attributes: Attributes) -> Activation:
+        return activations.relu()
+
     def function(self, z: Array, attributes: Attributes) -> tuple[Array, Array]:
         return np.maximum(z, 0), (z > 0).astype(z.dtype)
 
@@ -51,6 +67,9 @@ class LeakyReluOp(ActivationOp):
 
     name = "leaky_relu"
     attributes = MappingProxyType({"negative_slope": 0.01})
+
+    def activation(self, attributes: Attributes) -> Activation:
+        return activations.leaky_relu(float(attributes["negative_slope"]))
 
     def function(self, z: Array, attributes: Attributes) -> tuple[Array, Array]:
         slope = np.where(z > 0, 1.0, float(attributes["negative_slope"])).astype(z.dtype)
@@ -62,6 +81,9 @@ class SigmoidOp(ActivationOp):
 
     name = "sigmoid"
 
+    def activation(self, attributes: Attributes) -> Activation:
+        return activations.sigmoid()
+
     def function(self, z: Array, attributes: Attributes) -> tuple[Array, Array]:
         s = _sigmoid(z)
         return s, s * _sigmoid(-z)
@@ -72,6 +94,9 @@ class SiluOp(ActivationOp):
 
     name = "silu"
 
+    def activation(self, attributes: Attributes) -> Activation:
+        return activations.silu()
+
     def function(self, z: Array, attributes: Attributes) -> tuple[Array, Array]:
         s = _sigmoid(z)
         return z * s, s + z * s * _sigmoid(-z)
@@ -81,6 +106,9 @@ class TanhOp(ActivationOp):
     """Return the hyperbolic tangent of z."""
 
     name = "tanh"
+
+    def activation(self, attributes: Attributes) -> Activation:
+        return activations.tanh()
 
     def function(self, z: Array, attributes: Attributes) -> tuple[Array, Array]:
         t = np.tanh(z)
@@ -101,6 +129,9 @@ class GeluOp(ActivationOp):
                 'GELU in the tanh form only, so write GELU(approximate="tanh")'
             )
         return shapes[0]
+
+    def activation(self, attributes: Attributes) -> Activation:
+        return activations.gelu()
 
     def function(self, z: Array, attributes: Attributes) -> tuple[Array, Array]:
         scale, cubic = sqrt(2 / pi), 0.044715

@@ -7,14 +7,16 @@ from typing import Any
 from diastole_sim.graph.operations.operation import (
     Array,
     Attributes,
-    GraphOperation,
+    ElementOperation,
     OperationUse,
     Shape,
     require_equal_shapes,
 )
+from diastole_sim.program.chain import Chain
+from diastole_sim.program.chains import elementwise
 
 
-class PairOp(GraphOperation):
+class PairOp(ElementOperation):
     """Operation of two tensors of one shape."""
 
     operands = "input", "other"
@@ -29,6 +31,12 @@ class SumOp(PairOp):
 
     name = "add"
 
+    def forward_chain(self, attributes: Attributes) -> Chain | None:
+        return elementwise.added()
+
+    def backward_chain(self, attributes: Attributes) -> Chain | None:
+        return None
+
     def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
         return values[0] + values[1], None
 
@@ -41,6 +49,12 @@ class MulOp(PairOp):
 
     name = "mul"
 
+    def forward_chain(self, attributes: Attributes) -> Chain | None:
+        return elementwise.multiplied()
+
+    def backward_chain(self, attributes: Attributes) -> Chain | None:
+        return elementwise.multiplied_gradient()
+
     def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
         return values[0] * values[1], tuple(values)
 
@@ -49,7 +63,7 @@ class MulOp(PairOp):
         return above * second, above * first
 
 
-class MulScalarOp(GraphOperation):
+class MulScalarOp(ElementOperation):
     """Multiply a tensor by the number ``other``."""
 
     name = "mul_scalar"
@@ -58,6 +72,12 @@ class MulScalarOp(GraphOperation):
 
     def shape(self, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
         return shapes[0]
+
+    def forward_chain(self, attributes: Attributes) -> Chain | None:
+        return elementwise.scaled(float(attributes["other"]))
+
+    def backward_chain(self, attributes: Attributes) -> Chain | None:
+        return elementwise.scaled(float(attributes["other"]), gradient=True)
 
     def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
         return values[0] * float(use.attributes["other"]), None

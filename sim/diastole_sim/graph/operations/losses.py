@@ -10,20 +10,33 @@ import numpy as np
 from diastole_sim.graph.operations.operation import (
     Array,
     Attributes,
-    GraphOperation,
+    LossOperation,
+    LossUse,
     OperationUse,
     Shape,
     ShapeError,
     require_equal_shapes,
     text_of,
 )
+from diastole_sim.program.chain import Chain
+from diastole_sim.program.chains.losses import (
+    absolute_error,
+    smooth_error,
+    softmax_a,
+    softmax_b,
+    softmax_c,
+    squared_error,
+)
+from diastole_sim.program.fusion import ChainPart
+from diastole_sim.spec.stream_table import PanelOrder
 
 
-class CrossEntropyOp(GraphOperation):
+class CrossEntropyOp(LossOperation):
     """Return the mean over the batch of -log softmax(input)[label], with input (batch, classes) and
     a label (batch) from 0 on for each sample."""
 
     name = "cross_entropy"
+    labels = True
     operands = "input", "target"
 
     def shape(self, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
@@ -35,6 +48,37 @@ class CrossEntropyOp(GraphOperation):
                 "sample"
             )
         return ()
+
+    def mean_over(self, rows: int, columns: int) -> int:
+        return rows
+
+    def parts(self, use: LossUse) -> list[ChainPart]:
+        rows, columns = use.shape
+        softmax = {
+            "z": use.spare("z", PanelOrder.BLOCK, rows, columns),
+            "m": use.spare("m", PanelOrder.BLOCK_ROW, rows, 1),
+        }
+        read = {**softmax, "label": use.target}
+        return [
+            ChainPart(
+                chain=softmax_a(),
+                shape=use.shape,
+                inputs={"logits": use.result},
+                outputs=softmax,
+            ),
+            ChainPart(
+                chain=softmax_b(),
+                shape=use.shape,
+                inputs=read,
+                outputs={**softmax, "loss": use.row_losses},
+            ),
+            ChainPart(
+                chain=softmax_c(rows, scaled=use.scaled),
+                shape=use.shape,
+                inputs=read,
+                outputs={"gradient": use.gradient},
+            ),
+        ]
 
     def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
         logits, labels = values
@@ -52,7 +96,7 @@ class CrossEntropyOp(GraphOperation):
         return above * gradient / len(labels), None
 
 
-class ElementLossOp(GraphOperation):
+class ElementLossOp(LossOperation):
     """Mean over all elements of a function of the difference of input and target, two tensors of
     one shape."""
 
@@ -65,6 +109,26 @@ class ElementLossOp(GraphOperation):
     @abstractmethod
     def function(self, difference: Array, attributes: Attributes) -> tuple[Array, Array]:
         """Return loss and derivative for every element."""
+
+    @abstractmethod
+    def chain(self, elements: int, attributes: Attributes, *, scaled: bool) -> Chain:
+        """Return the chain of loss and gradient, for a mean over ``elements``."""
+
+    def mean_over(self, rows: int, columns: int) -> int:
+        return rows * columns
+
+    def parts(self, use: LossUse) -> list[ChainPart]:
+        rows, columns = use.shape
+        elements = self.mean_over(rows, columns)
+        return [
+            ChainPart(
+                chain=self.chain(elements, use.attributes, scaled=use.scaled),
+                shape=use.shape,
+                inputs={"z": use.result, "target": use.target},
+                outputs={"gradient": use.gradient, "loss": use.row_losses},
+                row_list=use.row_list,
+            )
+        ]
 
     def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
         losses, slope = self.function(values[0] - values[1], use.attributes)
@@ -79,6 +143,9 @@ class MseLossOp(ElementLossOp):
 
     name = "mse_loss"
 
+    def chain(self, elements: int, attributes: Attributes, *, scaled: bool) -> Chain:
+        return squared_error(elements, scaled=scaled)
+
     def function(self, difference: Array, attributes: Attributes) -> tuple[Array, Array]:
         return difference * difference, 2 * difference
 
@@ -87,6 +154,9 @@ class L1LossOp(ElementLossOp):
     """Return the mean of the absolute differences. The derivative at 0 is 0."""
 
     name = "l1_loss"
+
+    def chain(self, elements: int, attributes: Attributes, *, scaled: bool) -> Chain:
+        return absolute_error(elements, scaled=scaled)
 
     def function(self, difference: Array, attributes: Attributes) -> tuple[Array, Array]:
         return np.abs(difference), np.sign(difference)
@@ -105,6 +175,9 @@ class SmoothL1LossOp(ElementLossOp):
                 "with a beta of 0"
             )
         return super().shape(shapes, attributes)
+
+    def chain(self, elements: int, attributes: Attributes, *, scaled: bool) -> Chain:
+        return smooth_error(elements, float(attributes["beta"]), scaled=scaled)
 
     def function(self, difference: Array, attributes: Attributes) -> tuple[Array, Array]:
         beta = float(attributes["beta"])

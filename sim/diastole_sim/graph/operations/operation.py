@@ -1,7 +1,7 @@
 """Describe an operation of a graph: shape of the result, value, and gradient."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeAlias
@@ -10,7 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diastole_sim.golden.random import tensor_draws
+from diastole_sim.program.chain import Chain
+from diastole_sim.program.fusion import ChainPart
+from diastole_sim.program.memory_plan import BoundStream
 from diastole_sim.spec.rounding import DRAW_BITS
+from diastole_sim.spec.stream_table import PanelOrder
 
 Shape: TypeAlias = tuple[int, ...]
 Array: TypeAlias = NDArray[Any]
@@ -83,6 +87,67 @@ class GraphOperation(ABC):
 
         ``above``: gradient by the result.
         """
+
+
+class ElementOperation(GraphOperation):
+    """Operation that computes each element of the result from the same elements of the operands."""
+
+    @abstractmethod
+    def forward_chain(self, attributes: Attributes) -> Chain | None:
+        """Return the chain of the operation. The inputs have the names of the operands. The output
+        ``value`` is the result, and an output ``kept`` is for the gradient.
+
+        None if the result is the operand.
+        """
+
+    @abstractmethod
+    def backward_chain(self, attributes: Attributes) -> Chain | None:
+        """Return the chain of the gradients. The input ``above`` is the gradient by the result, and
+        further inputs are ``kept`` or operands. The outputs have the names of the operands.
+
+        None if the gradient by every operand is the gradient by the result.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossUse:
+    """Use of a loss by a training program.
+
+    - ``attributes``: every attribute of the operation.
+    - ``shape``: rows and columns of the network's result.
+    - ``result``, ``gradient``: names of the network's result and of the gradient by the result.
+    - ``target``: labels, or numbers to learn.
+    - ``row_list``: list of gathered rows of the target; None for labels.
+    - ``row_losses``: sums of the loss over the elements of each row.
+    - ``scaled``: True if the gradient is multiplied by the scale of the loss.
+    - ``spare``: function that returns a tensor or a vector for numbers between two chains, from a
+      name, an order and a shape.
+    """
+
+    attributes: Attributes
+    shape: tuple[int, int]
+    result: str
+    gradient: str
+    target: BoundStream
+    row_list: BoundStream | None
+    row_losses: BoundStream
+    scaled: bool
+    spare: Callable[[str, PanelOrder, int, int], BoundStream]
+
+
+class LossOperation(GraphOperation):
+    """Operation whose result is the mean of the losses of all samples, or of all elements."""
+
+    labels: ClassVar[bool] = False
+    """True if the target is a label for every sample, False for a number for every element."""
+
+    @abstractmethod
+    def mean_over(self, rows: int, columns: int) -> int:
+        """Return how many losses the mean is over, for a network's result of this shape."""
+
+    @abstractmethod
+    def parts(self, use: LossUse) -> list[ChainPart]:
+        """Return the parts that compute the losses of the rows and the gradient."""
 
 
 def require_equal_shapes(shapes: Sequence[Shape], names: Sequence[str]) -> None:

@@ -8,15 +8,16 @@ from typing import Any
 from diastole_sim.graph.operations.operation import (
     Array,
     Attributes,
-    GraphOperation,
+    ElementOperation,
     OperationUse,
     Shape,
     ShapeError,
     text_of,
 )
+from diastole_sim.program.chain import Chain
 
 
-class FlattenOp(GraphOperation):
+class FlattenOp(ElementOperation):
     """Join the axes from ``start_dim`` to ``end_dim`` into one axis. The batch, axis 0, stays."""
 
     name = "flatten"
@@ -35,6 +36,12 @@ class FlattenOp(GraphOperation):
                 f"not {attributes['start_dim']} and {attributes['end_dim']}"
             )
         return *shape[:first], prod(shape[first : last + 1]), *shape[last + 1 :]
+
+    def forward_chain(self, attributes: Attributes) -> Chain | None:
+        return None
+
+    def backward_chain(self, attributes: Attributes) -> Chain | None:
+        return None
 
     def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
         shape = values[0].shape

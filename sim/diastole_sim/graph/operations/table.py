@@ -8,6 +8,7 @@ from diastole_sim.graph.operations.dropout import DropoutOp
 from diastole_sim.graph.operations.elementwise import MulOp, MulScalarOp, SumOp
 from diastole_sim.graph.operations.linear import LinearOp
 from diastole_sim.graph.operations.operation import GraphOperation
+from diastole_sim.graph.operations.own import OwnActivationOp
 from diastole_sim.graph.operations.reshape import FlattenOp
 
 OPERATIONS: Mapping[str, GraphOperation] = {
@@ -23,6 +24,7 @@ OPERATIONS: Mapping[str, GraphOperation] = {
         act.SiluOp(),
         act.SigmoidOp(),
         act.TanhOp(),
+        OwnActivationOp(),
         FlattenOp(),
         DropoutOp(),
         losses.CrossEntropyOp(),

@@ -1,13 +1,11 @@
-"""Make chains for bias and activation after a layer's product, and for the derivative before the
-layer below.
+"""Make chains for activations and for their derivatives.
 
 An activation consists of two texts:
 
-- ``forward`` reads z = y + b from r0. The text writes the value of the activation to o0, and the
+- ``forward`` reads z from r0. The text writes the value of the activation to o0, and the
   values for the backward pass to o1.
-- ``backward`` reads the gradient by the value from s0 and the kept values from s1. The text leaves
-  the gradient by z in r0 and writes it to o0. Instructions for the column sums of this gradient,
-  which are the gradient by the bias, are added.
+- ``backward`` reads the gradient by the value from s0 and the kept values from s1. The text writes
+  the gradient by z to o0.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,8 +14,8 @@ from math import pi, sqrt
 from types import MappingProxyType
 
 from diastole_sim.program.chain import Chain, Port, lines
-from diastole_sim.program.chains.inputs import bias
-from diastole_sim.spec.stream_table import Kind, PanelOrder
+from diastole_sim.program.chains.elementwise import IN_MEMORY, WRITTEN
+from diastole_sim.spec.stream_table import Kind
 
 FLOATS = (Kind.F32, Kind.BF16)
 MASK = (Kind.MASK,)
@@ -44,42 +42,34 @@ class Activation:
     constants: Mapping[str, float | None] = field(default_factory=lambda: MappingProxyType({}))
 
     def forward_chain(self) -> Chain:
-        """Return the chain a = f(y + b), at the drain of a product or over memory.
+        """Return the chain value = f(input).
 
-        Streams: s0 y; s1 b; o0 a; o1 kept values.
+        Streams: s0 input; o0 value; o1 kept values.
         """
         return Chain(
-            name=f"bias_{self.name}",
-            text=lines("r0 = add s0 s1", self.forward),
-            inputs={
-                "y": Port(number=0, kinds=(Kind.PRODUCT, Kind.F32), meaning="X W"),
-                "b": bias(),
-            },
+            name=self.name,
+            text=lines("r0 = mov s0", self.forward),
+            inputs={"input": Port(number=0, kinds=IN_MEMORY, meaning="z")},
             outputs={
-                "a": Port(number=0, kinds=(Kind.IMAGE, Kind.F32), meaning="next layer's X"),
+                "value": Port(number=0, kinds=WRITTEN, meaning="f(z)"),
                 "kept": Port(number=1, kinds=self.kept, meaning=self.keeps),
             },
             constants=self._constants(self.forward),
         )
 
     def backward_chain(self) -> Chain:
-        """Return the chain of dz = da f'(z) and of db, the sums of dz over columns. db has a number
-        for every row slot of a block.
+        """Return the chain input = above f'(z), the gradient by z.
 
-        Streams: s0 da; s1 kept values; s2 db; o0 dz; o1 db.
+        Streams: s0 gradient by the value; s1 kept values; o0 gradient by z.
         """
         return Chain(
             name=f"{self.name}_gradient",
-            text=lines(self.backward, "r1 = add r0 s2 keep -> o1"),
+            text=lines(self.backward),
             inputs={
-                "da": Port(number=0, kinds=(Kind.PRODUCT, Kind.F32), meaning="dX of the next"),
+                "above": Port(number=0, kinds=IN_MEMORY, meaning="gradient by f(z)"),
                 "kept": Port(number=1, kinds=self.kept, meaning=self.keeps),
-                "db": bias_gradient_before(2),
             },
-            outputs={
-                "dz": Port(number=0, kinds=(Kind.IMAGE, Kind.F32), meaning="this layer's dY"),
-                "db": bias_gradient(1),
-            },
+            outputs={"input": Port(number=0, kinds=WRITTEN, meaning="gradient by z")},
             constants=self._constants(self.backward),
         )
 
@@ -87,31 +77,10 @@ class Activation:
         return {name: value for name, value in self.constants.items() if f"K[{name}]" in text}
 
 
-def bias_gradient_before(number: int) -> Port:
-    """Return the input with the column sums so far, which are +0 in the walk's first row of
-    blocks."""
-    return Port(
-        number=number,
-        kinds=(Kind.PANEL,),
-        meaning="sums over the columns of dY so far",
-        order=PanelOrder.BLOCK_COLUMN_ZERO_FIRST,
-    )
-
-
-def bias_gradient(number: int) -> Port:
-    """Return the output with the column sums, separate for every row slot."""
-    return Port(
-        number=number,
-        kinds=(Kind.PANEL,),
-        meaning="sums over the columns of dY",
-        order=PanelOrder.BLOCK_COLUMN,
-    )
-
-
 def relu() -> Activation:
     """Return the activation max(z, 0), which keeps a mask of z > 0. A NaN stays NaN.
 
-    Instructions: 3 forward, 2 backward.
+    Instructions: 3 forward, 1 backward.
     """
     return Activation(
         name="relu",
@@ -128,7 +97,7 @@ def relu() -> Activation:
 def leaky_relu(slope: float = 0.01) -> Activation:
     """Return the activation z where z > 0, else slope z. A mask of z > 0 is kept.
 
-    Instructions: 4 forward, 3 backward.
+    Instructions: 4 forward, 2 backward.
     """
     return Activation(
         name="leaky_relu",
@@ -150,7 +119,7 @@ def leaky_relu(slope: float = 0.01) -> Activation:
 def sigmoid() -> Activation:
     """Return the activation s = 1 / (1 + exp(-z)), which keeps s (1 - s).
 
-    Instructions: 7 forward, 2 backward.
+    Instructions: 7 forward, 1 backward.
     """
     return Activation(
         name="sigmoid",
@@ -168,7 +137,7 @@ def sigmoid() -> Activation:
 def silu() -> Activation:
     """Return the activation z s, where s is the sigmoid of z. The activation keeps s + z s (1 - s).
 
-    Instructions: 7 forward, 2 backward.
+    Instructions: 7 forward, 1 backward.
     """
     return Activation(
         name="silu",
@@ -188,7 +157,7 @@ def gelu() -> Activation:
     p = 2 sqrt(2/pi) and q = 0.044715 p. The activation keeps s + z s (1 - s) (p + 3 q z^2). Not
     valid for |z| of 2^63 and more, where the square overflows.
 
-    Instructions: 13 forward, 2 backward.
+    Instructions: 13 forward, 1 backward.
     """
     return Activation(
         name="gelu",
@@ -215,7 +184,7 @@ def tanh() -> Activation:
     |z| < 1/8 the value is z + z (z^2 (-1/3 + z^2 (2/15 - 17/315 z^2))), with a relative error of at
     most 1.4e-9. The activation keeps 1 - tanh^2.
 
-    Instructions: 21 forward, 2 backward.
+    Instructions: 21 forward, 1 backward.
     """
     return Activation(
         name="tanh",

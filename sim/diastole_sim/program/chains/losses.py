@@ -1,11 +1,11 @@
 """Make chains for losses and their gradients. With ``scaled`` the gradient is multiplied by the
 loss scale."""
 
+from collections.abc import Mapping
 from math import log
 
 from diastole_sim.program.chain import LOSS_SCALE, Chain, Port, lines
-from diastole_sim.program.chains.activations import bias_gradient, bias_gradient_before
-from diastole_sim.program.chains.inputs import bias
+from diastole_sim.program.chains.elementwise import IN_MEMORY, WRITTEN
 from diastole_sim.spec.functions import LN2_HIGH
 from diastole_sim.spec.stream_table import Kind, PanelOrder
 
@@ -31,23 +31,20 @@ def _labels(number: int) -> Port:
 
 
 def softmax_a() -> Chain:
-    """Return the first of three chains of a softmax: z = y + b, and m, the maximum of every row.
+    """Return the first of three chains of a softmax: z is kept, and m is the maximum of every row.
 
-    Streams: s0 y; s1 b; o0 z; o1 m.
+    Streams: s0 logits; o0 z; o1 m.
     Constants: none.
     Instructions: 2 + 1 log2 B.
     """
     return Chain(
         name="softmax_a",
         text=lines("""
-            r0 = add s0 s1 -> o0
-            r1 = max r0 r1 fresh keep
-            turned max r1 lanes when last -> o1
+            mov s0 -> o0
+            r0 = max s0 r0 fresh keep
+            turned max r0 lanes when last -> o1
         """),
-        inputs={
-            "y": Port(number=0, kinds=(Kind.PRODUCT, Kind.F32), meaning="X W"),
-            "b": bias(),
-        },
+        inputs={"logits": Port(number=0, kinds=IN_MEMORY, meaning="logits")},
         outputs={"z": _tensor(0, "logits"), "m": _per_row(1, "largest of the row")},
     )
 
@@ -92,15 +89,14 @@ def softmax_b() -> Chain:
     )
 
 
-def softmax_c(*, scaled: bool = False) -> Chain:
-    """Return the third of three chains of a softmax: dz = (e/t - one-hot of the label) / samples,
-    the gradient of the mean loss, and db, the sums of dz over columns.
+def softmax_c(samples: int, *, scaled: bool = False) -> Chain:
+    """Return the third of three chains of a softmax: the gradient (e/t - one-hot of the label) /
+    ``samples`` of the mean loss.
 
-    Streams: s0 z; s1 m; s2 label; s3 db; o0 dz; o1 db.
+    Streams: s0 z; s1 m; s2 label; o0 gradient.
     Constants: 1/samples.
-    Instructions: 6.
+    Instructions: 5.
     """
-    gradient = "r0 = mul r0 K[1/samples]"
     return Chain(
         name="softmax_c",
         text=lines(
@@ -110,58 +106,116 @@ def softmax_c(*, scaled: bool = False) -> Chain:
             r2 = eq column s2
             r0 = add r0 -r2
             """,
-            f"{gradient}\nr0 = mul r0 K[{LOSS_SCALE}] -> o0" if scaled else f"{gradient} -> o0",
-            "r3 = add r0 s3 keep -> o1",
+            _gradient("r0", "1/samples", scaled),
         ),
         inputs={
             "z": _tensor(0, "exp(z - m)"),
             "m": _per_row(1, "1 / sum of the row"),
             "label": _labels(2),
-            "db": bias_gradient_before(3),
         },
-        outputs={
-            "dz": Port(number=0, kinds=(Kind.IMAGE, Kind.F32), meaning="last layer's dY"),
-            "db": bias_gradient(1),
-        },
-        constants={"1/samples": None},
+        outputs={"gradient": Port(number=0, kinds=WRITTEN, meaning="gradient by the logits")},
+        constants={"1/samples": 1 / samples},
     )
 
 
-def squared_error(*, scaled: bool = False) -> Chain:
-    """Return the chain of the mean squared error of z = y + b. dz = (z - target) (2 / elements),
-    and db has the sums of dz over columns. The loss of a row is the sum of (z - target)^2.
-    :func:`mean_loss` with 1/elements makes the mean over all elements from the losses of the rows.
+def _gradient(slope: str, factor: str, scaled: bool) -> str:
+    """Return the text of the gradient: the slope of an element's loss, times a constant."""
+    if scaled:
+        return f"r0 = mul {slope} K[{factor}]\nr0 = mul r0 K[{LOSS_SCALE}] -> o0"
+    return f"r0 = mul {slope} K[{factor}] -> o0"
 
-    Streams: s0 y; s1 b; s2 target; s3 db; o0 dz; o1 db; o2 loss.
-    Constants: 2/elements.
-    Instructions: 6 + 1 log2 B.
+
+def squared_error(elements: int, *, scaled: bool = False) -> Chain:
+    """Return the chain of the mean squared error over all elements. The gradient is
+    (z - target) (2 / ``elements``). The loss of a row is the sum of (z - target)^2.
+
+    Streams: s0 z; s1 target; o0 gradient; o1 loss.
+    Constants: slope.
+    Instructions: 4 + 1 log2 B.
     """
-    gradient = "r0 = mul r0 K[2/elements]"
+    return _element_loss(
+        "squared_error",
+        """
+        r0 = add s0 -s1
+        r1 = mul r0 r0
+        """,
+        "r0",
+        scaled,
+        {"slope": 2 / elements},
+    )
+
+
+def absolute_error(elements: int, *, scaled: bool = False) -> Chain:
+    """Return the chain of the mean absolute error over all elements. The gradient is the sign of
+    z - target, divided by ``elements``. The loss of a row is the sum of abs(z - target).
+
+    Streams: s0 z; s1 target; o0 gradient; o1 loss.
+    Constants: slope.
+    Instructions: 7 + 1 log2 B.
+    """
+    return _element_loss(
+        "absolute_error",
+        """
+        r0 = add s0 -s1
+        r1 = max r0 -r0
+        r3 = gt r0 0
+        r4 = gt 0 r0
+        r3 = add r3 -r4
+        """,
+        "r3",
+        scaled,
+        {"slope": 1 / elements},
+    )
+
+
+def smooth_error(elements: int, beta: float, *, scaled: bool = False) -> Chain:
+    """Return the chain of the mean of d^2 / (2 beta) where abs(d) < beta, otherwise of
+    abs(d) - beta / 2, with d = z - target. The gradient is d / beta, limited to -1 .. 1, divided by
+    ``elements``. The loss of a row is the sum of the losses of the elements.
+
+    Streams: s0 z; s1 target; o0 gradient; o1 loss.
+    Constants: slope, 1/beta, beta/2.
+    Instructions: 9 + 1 log2 B.
+    """
+    return _element_loss(
+        "smooth_error",
+        """
+        r0 = add s0 -s1
+        r3 = mul r0 K[1/beta]
+        r3 = min r3 1
+        r3 = max r3 -1
+        r4 = mul r3 K[beta/2]
+        r4 = add r0 -r4
+        r1 = mul r3 r4
+        """,
+        "r3",
+        scaled,
+        {"slope": 1 / elements, "1/beta": 1 / beta, "beta/2": beta / 2},
+    )
+
+
+def _element_loss(
+    name: str, text: str, derivative: str, scaled: bool, constants: Mapping[str, float]
+) -> Chain:
+    """Return the chain of a loss of every element of z and a target. ``text`` leaves the loss in r1
+    and a number in the register ``derivative``. The number times K[slope] is the gradient."""
     return Chain(
-        name="squared_error",
+        name=name,
         text=lines(
-            """
-            r0 = add s0 s1
-            r0 = add r0 -s2
-            r1 = mul r0 r0
-            r2 = add r1 r2 fresh keep
-            """,
-            f"{gradient}\nr0 = mul r0 K[{LOSS_SCALE}] -> o0" if scaled else f"{gradient} -> o0",
-            "r3 = add r0 s3 keep -> o1",
-            "turned add r2 lanes when last -> o2",
+            text,
+            "r2 = add r1 r2 fresh keep",
+            _gradient(derivative, "slope", scaled),
+            "turned add r2 lanes when last -> o1",
         ),
         inputs={
-            "y": Port(number=0, kinds=(Kind.PRODUCT, Kind.F32), meaning="X W"),
-            "b": bias(),
-            "target": Port(number=2, kinds=(Kind.F32, Kind.GATHERED_F32), meaning="wanted z"),
-            "db": bias_gradient_before(3),
+            "z": Port(number=0, kinds=IN_MEMORY, meaning="result of the network"),
+            "target": Port(number=1, kinds=(Kind.F32, Kind.GATHERED_F32), meaning="wanted z"),
         },
         outputs={
-            "dz": Port(number=0, kinds=(Kind.IMAGE, Kind.F32), meaning="last layer's dY"),
-            "db": bias_gradient(1),
-            "loss": Port(number=2, kinds=(Kind.ROW,), meaning="sum of squares of each row"),
+            "gradient": Port(number=0, kinds=WRITTEN, meaning="gradient by z"),
+            "loss": Port(number=1, kinds=(Kind.ROW,), meaning="loss of each row"),
         },
-        constants={"2/elements": None},
+        constants=constants,
     )
 
 

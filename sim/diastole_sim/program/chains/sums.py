@@ -1,8 +1,42 @@
 """Make chains for sums over columns, for sums of gradients over microbatches, and for gradient
 clipping."""
 
+from dataclasses import replace
+
 from diastole_sim.program.chain import INVERSE_LOSS_SCALE, Chain, Port, lines
+from diastole_sim.program.chains.elementwise import IN_MEMORY
 from diastole_sim.spec.stream_table import Kind, PanelOrder
+
+
+def sums_before(number: int) -> Port:
+    """Return the input with the column sums so far, which are +0 in the walk's first row of
+    blocks."""
+    return Port(
+        number=number,
+        kinds=(Kind.PANEL,),
+        meaning="sums over the columns so far",
+        order=PanelOrder.BLOCK_COLUMN_ZERO_FIRST,
+    )
+
+
+def panel_sums() -> Chain:
+    """Return the chain of the sums over columns, separate for every row slot, with values that pass
+    by: the gradient by a bias.
+
+    Streams: s0 values; s1 sums so far; o0 sums.
+    Constants: none.
+    Instructions: 1.
+    """
+    sums = replace(sums_before(0), order=PanelOrder.BLOCK_COLUMN)
+    return Chain(
+        name="panel_sums",
+        text=lines("r0 = add s0 s1 keep -> o0"),
+        inputs={
+            "values": Port(number=0, kinds=IN_MEMORY, meaning="gradient by a sum with a bias"),
+            "sums": sums_before(1),
+        },
+        outputs={"sums": sums},
+    )
 
 
 def column_sums() -> Chain:

@@ -73,8 +73,8 @@ NODES = {
         "conv9",
         (4, 3),
     ): "m (conv9): the operation must be one of linear, add, mul, mul_scalar, relu, "
-    "leaky_relu, gelu, silu, sigmoid, tanh, flatten, dropout, cross_entropy, mse_loss, l1_loss, "
-    "smooth_l1_loss",
+    "leaky_relu, gelu, silu, sigmoid, tanh, own_activation, flatten, dropout, cross_entropy, "
+    "mse_loss, l1_loss, smooth_l1_loss",
 }
 ATTRIBUTES = {
     ("relu", "slope", 1.0): "m (relu): relu has no attribute, not slope",

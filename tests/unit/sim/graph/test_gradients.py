@@ -7,7 +7,9 @@ from diastole_sim.graph.build import GraphBuilder
 from diastole_sim.graph.gradients import differentiate, evaluate
 from diastole_sim.graph.graph import GraphError, GraphParameter
 from diastole_sim.graph.operations.operation import StepDraws
+from diastole_sim.graph.operations.own import attributes_of
 from diastole_sim.graph.operations.table import OPERATIONS
+from diastole_sim.program.chains.activations import tanh
 from support.graphs import LOSSES, check_gradients, random_graph, random_values
 
 SHAPES = {
@@ -21,6 +23,7 @@ ATTRIBUTES = {
     "mul_scalar": {"other": -2.5},
     "dropout": {"p": 0.375},
     "smooth_l1_loss": {"beta": 0.7},
+    "own_activation": attributes_of(tanh()),
 }
 
 

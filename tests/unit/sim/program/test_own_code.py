@@ -9,9 +9,9 @@ import pytest
 
 from diastole_sim.program.chain import register_holds_output
 from diastole_sim.program.chains.updates import Options
-from diastole_sim.program.options import ProgramOptions, RecipeOptions
 from diastole_sim.program.own_code import OwnCode, OwnCodeError, guarded
 from diastole_sim.program.own_parts import own_activation, own_optimizer
+from diastole_sim.trainer.options import ProgramOptions, RecipeOptions
 from support.numerics import make_numerics
 from support.own_page import write_examples
 from support.small_programs import make_limits

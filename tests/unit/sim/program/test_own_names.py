@@ -5,17 +5,18 @@ from dataclasses import dataclass, field, make_dataclass
 import numpy as np
 import pytest
 
+from diastole_sim.graph.perceptron import perceptron_graph
+from diastole_sim.lowering.program import training_program
+from diastole_sim.lowering.recipe import TrainingRecipe
 from diastole_sim.program.chain import lines
 from diastole_sim.program.chains.updates import update_chain
-from diastole_sim.program.float_run import FloatRun
-from diastole_sim.program.perceptron import perceptron_program
-from diastole_sim.program.perceptron_tensors import PerceptronRecipe
 from diastole_sim.program.recipe import Sgd
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.train.loss_scaling import LossScaling
 from diastole_sim.train.samples import Samples
+from diastole_sim.trainer.float_run import FloatRun
 from support.numerics import make_numerics
-from support.small_programs import BATCH, SAMPLES, WIDTHS, make_limits, samples, values
+from support.small_programs import BATCH, SAMPLES, WIDTHS, make_limits, samples
 from support.texts import exactly
 
 NUMERICS = make_numerics(formats="bf16")
@@ -32,7 +33,9 @@ NO_FIELDS = ("-lr_t", "1", "128", "192", "1-lr_t*decay", "1/samples", "max_norm*
 """Constants that no field is called."""
 STATES = (
     "v", "kept", "dw", "db", "w image", "x image", "dy image", "bias w", "bias g", "state v",
-    "rows", "labels", "losses", "logits", "z", "m", "step table", "factor", "w, panel", "w, floats",
+    "rows of steps", "labels of steps", "losses of steps", "result of an evaluation",
+    "z of the loss", "m", "constants of steps", "factor", "w, panel", "w, floats", "gradient",
+    "0 product", "sums",
 )  # fmt: skip
 """What areas and pieces of the panel are called, with and without their layer."""
 HOWS = {"plain": {}, "clipped": {"clip": 0.3}, "scaled": {"loss_scaling": LossScaling()}}
@@ -70,16 +73,16 @@ def trained(optimiser, how):
     """Weights and losses after some steps on the golden machine, and in float32."""
     rng = np.random.default_rng(5)
     training, held_out = (samples(rng, count, WIDTHS[0], WIDTHS[-1]) for count in (SAMPLES, 9))
-    recipe = PerceptronRecipe(
-        widths=WIDTHS,
+    recipe = TrainingRecipe(
+        graph=perceptron_graph(WIDTHS, batch=BATCH),
         optimiser=optimiser,
         batches=rng.integers(0, SAMPLES, size=(STEPS, BATCH)),
         **how,
     )
-    program = perceptron_program(recipe, training, held_out, numerics=NUMERICS, limits=LIMITS)
+    program = training_program(recipe, training, held_out, numerics=NUMERICS, limits=LIMITS)
     run = ProgramRun(program=program, machine=golden_machine(program, NUMERICS, LIMITS, seed=0))
     run.train(STEPS)
-    alone = FloatRun(recipe, Samples(inputs=values(training), labels=training.labels))
+    alone = FloatRun(recipe, Samples(inputs=training.values(), labels=training.targets))
     losses = [alone.step(step) for step in range(STEPS)]
     return [*run.parameters().values(), run.losses(), *alone.parameters().values(), losses]
 

@@ -5,13 +5,13 @@ import pytest
 
 from diastole_sim.program.chains.updates import CLIP_FACTOR, Options
 from diastole_sim.program.evaluate import in_float64
-from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.own_code import OwnCode
 from diastole_sim.program.own_parts import own_activation, own_optimizer
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.spec.stream_table import Kind
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import task_of_samples
+from diastole_sim.trainer.options import ProgramOptions
 from support import reference_training
 from support.numerics import make_numerics
 from support.own_page import ACTIVATIONS, write_examples
@@ -68,10 +68,9 @@ def made_lion(own):
 @pytest.mark.parametrize("block", [1, 4, 8])
 def test_values_of_mish(own, block, np_rng):
     z = np_rng.normal(size=SHAPE) * np.array([0.05, 0.3, 1, 3, 3, 10, 30])
-    b = np_rng.normal(size=SHAPE[1])
     chain = own_activation(own["mish"]).forward_chain()
-    found = in_float64(chain, {"y": z - b, "b": b}, shape=SHAPE, block=block)
-    np.testing.assert_allclose(found["a"], mish(z), rtol=1e-9, atol=1e-12)
+    found = in_float64(chain, {"input": z}, shape=SHAPE, block=block)
+    np.testing.assert_allclose(found["value"], mish(z), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found["kept"], slope_of_mish(z), rtol=1e-9, atol=1e-9)
 
 
@@ -79,8 +78,8 @@ def test_mish_where_powers_overflow(own):
     z = np.array([[-800.0, -50.0, 0.0, 50.0, 800.0, 1e30]])
     chain = own_activation(own["mish"]).forward_chain()
     with np.errstate(all="ignore"):
-        found = in_float64(chain, {"y": z, "b": np.zeros(6)}, shape=z.shape)
-    np.testing.assert_allclose(found["a"], np.where(z > 0, z, mish(z)), rtol=1e-12)
+        found = in_float64(chain, {"input": z}, shape=z.shape)
+    np.testing.assert_allclose(found["value"], np.where(z > 0, z, mish(z)), rtol=1e-12)
     np.testing.assert_allclose(found["kept"], [[0, 0, 0.6, 1, 1, 1]], atol=1e-15)
 
 
@@ -153,7 +152,7 @@ def test_training_on_golden_is_that_of_numpy(own, formats, hidden, np_rng):
     )
     run.train(STEPS)
     reference = OwnReference(
-        made.recipe.widths, numerics, lambda step: RATE * (1 - step / STEPS), seed=3
+        (5, *hidden, 3), numerics, lambda step: RATE * (1 - step / STEPS), seed=3
     )
     losses = []
     for step, rows in enumerate(made.recipe.batches):
@@ -183,14 +182,12 @@ def test_what_is_kept_is_free(others, name, np_rng):
     """The value, the argument, or nothing that is read."""
     activation, (value, slope) = own_activation(others(name)), OTHERS[name]
     z, da = np_rng.normal(size=SHAPE), np_rng.normal(size=SHAPE)
-    zeros = np.zeros(SHAPE[1])
     exact = 2**-8 if activation.kept[0] == Kind.BF16 else 1e-12
-    found = in_float64(activation.forward_chain(), {"y": z, "b": zeros}, shape=SHAPE)
-    np.testing.assert_allclose(found["a"], value(z), rtol=1e-12)
-    inputs = {"da": da, "kept": found["kept"]}
+    found = in_float64(activation.forward_chain(), {"input": z}, shape=SHAPE)
+    np.testing.assert_allclose(found["value"], value(z), rtol=1e-12)
+    inputs = {"above": da, "kept": found["kept"]}
     back = in_float64(activation.backward_chain(), inputs, shape=SHAPE)
-    np.testing.assert_allclose(back["dz"], da * slope(z), rtol=exact)
-    np.testing.assert_allclose(back["db"].sum(axis=0), back["dz"].sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(back["input"], da * slope(z), rtol=exact)
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -211,7 +208,7 @@ def test_they_train_on_golden(others, name, np_rng):
     )
     run.train(3)
     reference_training.FUNCTIONS[name] = reference_training.both(value, slope)
-    reference = Reference(made.recipe.widths, numerics, None, activation=name, seed=3)
+    reference = Reference((5, 20, 3), numerics, None, activation=name, seed=3)
     del reference_training.FUNCTIONS[name]
     reference.updaters = [(Descent(), Descent()) for _ in reference.updaters]
     losses = [

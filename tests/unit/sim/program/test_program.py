@@ -30,8 +30,8 @@ def test_areas_are_apart(program):
 def test_what_the_host_fills_fits(program):
     for name, data in program.initial.items():
         assert len(data) == program.areas[name].length, name
-    rows = program.areas["rows"]
-    found = np.frombuffer(program.initial["rows"], "<i4").reshape(3, rows.pitch // 4)
+    rows = program.areas["rows of steps"]
+    found = np.frombuffer(program.initial["rows of steps"], "<i4").reshape(3, rows.pitch // 4)
     assert found[:, :BATCH].min() >= 0
     assert not found[:, BATCH:].any()
     assert program.steps == 3

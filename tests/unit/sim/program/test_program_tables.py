@@ -8,7 +8,8 @@ import pytest
 
 from diastole_sim.program.chain import Chain, Port, lines
 from diastole_sim.program.memory_plan import BoundStream
-from diastole_sim.program.program_tables import ProgramTables
+from diastole_sim.program.program_tables import FullTableError, ProgramTables
+from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.micro import Instruction
 from diastole_sim.spec.stream_table import Descriptor, Kind
 from support.texts import exactly
@@ -34,7 +35,8 @@ def place(tables, x=0, y=64, b=2.0, **others):
 def test_constants_are_kept_once():
     tables = ProgramTables(4)
     place(tables)
-    assert tables.constant_values().tolist() == [np.float32(0.1), 2.0]
+    values = np.frombuffer(tables.contents(VectorTable.CONSTANTS), "<f4")
+    assert values.tolist() == [np.float32(0.1), 2.0]
     assert [each.k for each in tables.instructions] == [0, 1, 200]
     assert tables.constant(0.1) == 0
     assert tables.constant(-0.0) == 2
@@ -49,12 +51,12 @@ def test_programs_are_kept_once():
     assert (first.first, again.first, other.first) == (0, 0, 3)
     assert first.length == 3
     assert len(tables.instructions) == 6
-    words = np.frombuffer(tables.instruction_bytes(), "<u8").tolist()
+    words = np.frombuffer(tables.contents(VectorTable.INSTRUCTIONS), "<u8").tolist()
     assert [Instruction.decode(word) for word in words] == tables.instructions
     for number in range(83):
         place(tables, numbers={"c": 128 + number % 64}, b=2.0 + number // 64)
     assert len(tables.instructions) == 255
-    with pytest.raises(ValueError, match=exactly("the chains need more than 256 instructions")):
+    with pytest.raises(FullTableError, match=exactly("the chains need more than 256 instructions")):
         place(tables, numbers={"c": 199})
 
 
@@ -69,13 +71,13 @@ def test_slots_are_shared_and_filled():
     for found, x, y in ((0, 0, 64), (1, 128, 64), (2, 128, 192)):
         assert slots[found] == stream(x).descriptor
         assert slots[found + 5] == stream(y).descriptor
-    data = tables.descriptor_bytes()
+    data = tables.contents(VectorTable.DESCRIPTORS)
     pieces = [Descriptor.decode(data[at : at + 16]) for at in range(0, len(data), 16)]
     assert pieces == slots
     full = exactly("the chains need more than 128 slots of streams")
     for number in range(1, 55):
         place(tables, x=1024 * number, y=1024 * number + 64)
-    with pytest.raises(ValueError, match=full):
+    with pytest.raises(FullTableError, match=full):
         list(map(partial(place, tables), range(1 << 20, (1 << 20) + 64 * 64, 64)))
     assert len(tables.descriptors()) <= 128
 
@@ -96,3 +98,18 @@ def test_lists_of_rows():
     used = slots[found.streams]
     assert used == replace(gathered.descriptor, aux=used.aux)
     assert slots[used.aux] == listed.descriptor
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_later_tables_share_constants(kept):
+    first = ProgramTables(4)
+    place(first)
+    later = ProgramTables(4, first, kept=kept)
+    found = place(later, x=128, b=5.0)
+    assert found.streams == 0
+    assert found.first == (3 if kept else 0)
+    assert (later.instructions is first.instructions) == kept
+    for tables in (first, later):
+        values = np.frombuffer(tables.contents(VectorTable.CONSTANTS), "<f4")
+        assert values.tolist() == [np.float32(0.1), 2.0, 5.0]
+    assert first.descriptors()[0] != later.descriptors()[0]

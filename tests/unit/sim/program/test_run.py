@@ -69,7 +69,7 @@ def test_registers_of_the_losss_scale(np_rng):
 def test_a_loss_that_is_not_finite_stops_the_run(np_rng):
     run = SmallRun(np_rng, SETTINGS["momentum"]).start()
     run.train(1)
-    bias = run.program.areas["layer 1 bias w"]
+    bias = run.program.areas["2.bias"]
     run.machine.memory.write(bias.address, np.full(7, np.nan, np.float32).view(np.uint8))
     with pytest.raises(MachineStoppedError) as caught:
         run.train(1)

@@ -49,10 +49,10 @@ def test_equal_machines(formats, panel, scaled, np_rng):
     assert run.done == 3
     assert run.comparison.mismatches == 0
     assert np.array_equal(run.losses(), alone.losses())
-    assert np.array_equal(run.floats("layer 0 w"), alone.floats("layer 0 w"))
+    assert np.array_equal(run.floats("0.weight"), alone.floats("0.weight"))
     assert np.array_equal(run.evaluate(), alone.evaluate())
     sizes = sum(area.shape[0] * area.shape[1] for area in small.program.areas.values()
-                if area.name in ("layer 0 w", "layer 1 w"))  # fmt: skip
+                if area.name in ("0.weight", "2.weight"))  # fmt: skip
     assert run.comparison.compared > 3 * 3 * sizes  # w, m and v of every step
 
 
@@ -74,21 +74,21 @@ def number_of(small, opcode, which=0):
 
 
 def spoil_panel(machine, small):
-    first, _ = small.program.panel["z"]
+    first, _ = small.program.panel["z of the loss"]
     machine.tables.panel[first + 1, 2] = 77
 
 
 FAULTS = {
     "image": (
         Opcode.FORWARD_CHAIN,
-        lambda machine, small: flip(machine, place_of(small, "layer 1 x image") + 5),
-        "layer 1 x image",
+        lambda machine, small: flip(machine, place_of(small, "1 image x") + 5),
+        "1 image x",
         [0, 5],
     ),
     "mask": (
         Opcode.FORWARD_CHAIN,
-        lambda machine, small: flip(machine, place_of(small, "layer 0 kept")),
-        "layer 0 kept",
+        lambda machine, small: flip(machine, place_of(small, "1 kept")),
+        "1 kept",
         [0, 0],
     ),
     "floats": (
@@ -97,7 +97,7 @@ FAULTS = {
         "losses of rows",
         [0, 2],
     ),
-    "panel": (Opcode.CHAIN, spoil_panel, "z", [1, 2]),
+    "panel": (Opcode.CHAIN, spoil_panel, "z of the loss", [1, 2]),
 }
 
 
@@ -202,7 +202,7 @@ def test_errors_are_compared(np_rng):
 
 def test_a_loss_that_is_not_finite(np_rng):
     run = verified(SmallRun(np_rng, SETTINGS["momentum"]))
-    bias = run.program.areas["layer 1 bias w"]
+    bias = run.program.areas["2.bias"]
     for machine in (run.machine, run.reference):
         machine.write(bias.address, np.full(7, np.nan, np.float32).view(np.uint8))
     with pytest.raises(MachineStoppedError) as caught:

@@ -1,19 +1,22 @@
 """Products and chains as commands: what is allowed where, and what each reads and writes."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
 
+from diastole_sim.lowering.schedule import PRODUCT
 from diastole_sim.program.chains.activations import relu
-from diastole_sim.program.chains.inputs import input_floats
+from diastole_sim.program.chains.inputs import copied, input_floats
 from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, stream_of
-from diastole_sim.program.perceptron_forward import PRODUCT
 from diastole_sim.program.writer import THRESHOLDS, ChainCall, ProductOf, Writer
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.limits import VectorTable
+from diastole_sim.spec.micro import INPUTS
 from diastole_sim.spec.nest import NestLimits
 from diastole_sim.spec.patches import PatchLimits
-from diastole_sim.spec.stream_table import Kind
+from diastole_sim.spec.stream_table import Descriptor, Kind
 from support.numerics import make_numerics
 from support.small_programs import make_limits
 
@@ -54,12 +57,11 @@ class Bench:
     def forward(self):
         """Through bias and ReLU into an image."""
         kept = stream_of(self.plan.tensor("kept", Kind.MASK, M, N))
-        bias = stream_of(self.plan.vector("b", Kind.COLUMN, N))
         use = ChainCall(
             chain=relu().forward_chain(),
             shape=(M, N),
-            inputs={"y": PRODUCT, "b": bias},
-            outputs={"a": self.output, "kept": kept},
+            inputs={"input": PRODUCT},
+            outputs={"value": self.output, "kept": kept},
         )
         self.writer.chain(use, self.product())
         return self.writer.commands.commands()
@@ -226,10 +228,50 @@ def test_tables_become_areas_and_loads():
     assert len(body) == 1
     assert len(bench.writer.commands) == 0
     initial = {}
-    loads = bench.writer.load_tables(initial, "forward").commands()
+    loads, same = bench.writer.with_tables(body, initial, "forward")
+    assert same is body
+    loads = loads.commands()
     assert [each.which for each in loads] == [0, 4]  # it has no constants
     for load, data in zip(loads, initial.values(), strict=True):
         area = bench.plan.areas[list(initial)[list(initial.values()).index(data)]]
         assert load.address_x == area.address
         assert len(data) == area.length == load.count * (8 if load.which == 0 else 16)
     assert list(initial) == ["instructions of forward", "descriptors of forward"]
+
+
+def test_full_tables_are_loaded_in_parts():
+    """More streams than the table has: each part of the commands loads its own."""
+    bench = Bench()
+    tensors = [stream_of(bench.plan.tensor(f"t{n}", Kind.F32, 4, 4)) for n in range(80)]
+
+    def write():
+        for source, target in itertools.pairwise(tensors):
+            use = ChainCall(
+                chain=copied(), shape=(4, 4), inputs={"x": source}, outputs={"y": target}
+            )
+            bench.writer.chain(use)
+
+    body, initial = bench.writer.segment(write), {}
+    before, whole = bench.writer.with_tables(body, initial, "copies")
+    assert len(before) == 0  # no constants
+    commands = whole.commands()
+    loads = [n for n, each in enumerate(commands) if each.opcode == Opcode.LOAD]
+    assert len(commands) - len(loads) == 79
+    parts = [each for each in initial if each.startswith("descriptors")]
+    assert parts == [f"descriptors of copies, part {n}" for n in range(len(parts))]
+    assert len(parts) > 1
+    assert list(initial).count("instructions of copies, part 0") == 1
+    assert len(loads) == len(parts) + 1
+    table = {}
+    for number, command in enumerate(commands):
+        if command.opcode == Opcode.LOAD and command.which == VectorTable.DESCRIPTORS:
+            (name,) = [
+                n for n, area in bench.plan.areas.items() if area.address == command.address_x
+            ]
+            data = initial[name]
+            table = {at // 16: data[at : at + 16] for at in range(0, len(data), 16)}
+        elif command.opcode == Opcode.CHAIN:
+            source = Descriptor.decode(table[command.streams])
+            target = Descriptor.decode(table[command.streams + INPUTS])
+            place = number - sum(each < number for each in loads)
+            assert (source, target) == tuple(t.descriptor for t in tensors[place : place + 2])

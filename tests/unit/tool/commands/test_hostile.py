@@ -42,7 +42,7 @@ NUMBERS = {
         f"--nest: t_blocks must be an integer of at least 0, not {CUT}"
     ),
     f"{RUN} --part m,0,{HUGE}": "--part: a part must be AXIS,INDEX,COUNT, such as m,0,4, not m,0,9",
-    f"{TRAIN} --hidden {HUGE}": "--hidden must be 1 to 5 integers in 1..",
+    f"{TRAIN} --hidden {HUGE}": "--hidden must be 1 to 64 integers in 1..",
     f"{TRAIN} --rate {HUGE}": "--rate must be a number above 0 and at most 1000",
     f"{TRAIN} --loss-scale {HUGE}": "--loss-scale must be an integer in",
     f"{ESTIMATE} --widths {HUGE}": "--widths must be bits, as in 4 or x=4,w=2,dy=4, not",

@@ -193,9 +193,6 @@ IN_FILES = {
          "Kind.F32, Kind.BF16 or Kind.MASK, not ('F32',)")),
         ('name="mish",', 'name="mish", kept=([],),', ("bad.py:mish: kept must be a tuple "
          "of Kind.F32, Kind.BF16 or Kind.MASK, not ([],)")),
-        ('name="mish",', 'name="mish", backward="r1 = mul s0 s1 -> o0",', (
-         "bad.py:mish: backward must leave the gradient by z in r0 and write r0 to o0: the "
-         "gradient by the bias is made from r0")),
         ('name="mish"', "label=1", ("bad.py:mish: mish() fails: bad.py, line 7: TypeError: "
          "Activation.__init__() got an unexpected keyword argument 'label': return Activation(")),
         ("def mish()", "def mish(slope)", (

@@ -127,10 +127,10 @@ def test_weights_that_are_nan_after_the_last_step(diastole, monkeypatch):
     result = diastole(*GOLDEN, "--json")
     assert result.code == 1
     assert result.json["loss"] is None
-    assert result.json["not_finite"][0] == "step 4: layer 0 w has 4096 NaN among 4096 numbers"
+    assert result.json["not_finite"][0] == "step 4: 0.weight has 4096 NaN among 4096 numbers"
     assert result.err[-2] == (
-        "diastole: error: step 4: layer 0 w has 4096 NaN among 4096 numbers; from then on or later "
-        "also layer 0 bias w, layer 1 w, layer 1 bias w, the matrix of held-out logits, "
+        "diastole: error: step 4: 0.weight has 4096 NaN among 4096 numbers; from then on or later "
+        "also 0.bias, 2.weight, 2.bias, the matrix of held-out logits, "
         "the held-out loss"
     )
 
@@ -173,7 +173,7 @@ def test_a_wrong_bit_is_found(diastole, monkeypatch):
     assert record["mismatches"] > 0
     (line,) = (line for line in result.err if "elements and reported values differ" in line)
     assert line.startswith(f"diastole: error: {record['mismatches']} of ")
-    assert "first mismatch: tensor layer " in line
+    assert "first mismatch: tensor " in line
     assert " step 2, index [" in line
 
 
@@ -189,7 +189,7 @@ class Spoilt(Clocked):
 @pytest.mark.parametrize("verify", [(), ("--verify",)], ids=["plain", "verify"])
 def test_a_loss_that_is_not_finite(diastole, monkeypatch, verify):
     def change(machine, program):
-        area = program.areas["layer 1 bias w"]
+        area = program.areas["2.bias"]
         nans = np.full(10, np.nan, np.float32).view(np.uint8)
         machine.memory.write(area.address, nans)
 
@@ -199,7 +199,7 @@ def test_a_loss_that_is_not_finite(diastole, monkeypatch, verify):
     assert result.code == 1
     last = result.err[-1]
     assert last.startswith("diastole: error: step 2: the loss is NaN or Inf, and command ")
-    first = "step 2: layer 1 bias w has 10 NaN among 10 numbers"
+    first = "step 2: 2.bias has 10 NaN among 10 numbers"
     assert ", chain, stopped the machine; the first value that is not finite: " in last
     assert f": {first}; cycles_total " in last
     assert " wait_load " in last
@@ -226,15 +226,6 @@ def test_other_errors(diastole, monkeypatch, code, exit_code, said):
 
 def test_a_panel_that_is_just_large_enough(diastole):
     assert diastole(*GOLDEN, "--set", "vector.panel_kib=4").code == 0
-
-
-def test_help_says_how_many_layers_fit(diastole):
-    text = " ".join(diastole("train", "--help").out.split())
-    assert (
-        "units of each hidden layer (default: 64); 3 layers of sgd and nesterov, 2 layers "
-        "of rmsprop and adam and adamw always fit, since the machine has a table of 128 "
-        "streams for the tensors of a step"
-    ) in text
 
 
 FAST = [word for cls in ("x", "w", "dy") for word in ("--set", f"format.{cls}=fast")]

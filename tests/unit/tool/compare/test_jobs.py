@@ -10,14 +10,14 @@ import pytest
 from diastole.compare import jobs
 from diastole.compare.jobs import Job, plain, run_job, samples_sha256
 from diastole_sim.golden.numpy_device import NumpyDevice
-from diastole_sim.program.job import weights_sha256
-from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train import run_task
 from diastole_sim.train.precision import Precision
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import task_of_samples
+from diastole_sim.trainer.job import weights_sha256
+from diastole_sim.trainer.options import ProgramOptions
 from support.small_programs import make_limits
 
 

@@ -9,10 +9,10 @@ from diastole.compare.runs import RunnableConfig, Runs, step_shapes
 from diastole.compare.study import Named
 from diastole.config.file import from_document
 from diastole.config.presets import PRESETS
-from diastole_sim.program.options import ProgramOptions
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.train import TASKS
 from diastole_sim.train.precision import Precision
+from diastole_sim.trainer.options import ProgramOptions
 
 DIGITS = TASKS["digits"]
 

@@ -4,10 +4,10 @@ import pytest
 
 from diastole.config.presets import PRESETS
 from diastole_sim.program.run import ProgramRun, golden_machine
-from diastole_sim.program.tasks import task_program
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.limits import Limits, VectorLimits
 from diastole_sim.train.tasks import find_task
+from diastole_sim.trainer.tasks import task_program
 
 STEP = (
     *("LOAD", "CHAIN", "FORWARD_CHAIN", "FORWARD_CHAIN", "CHAIN", "CHAIN", "CHAIN"),

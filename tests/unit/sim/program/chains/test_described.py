@@ -5,7 +5,15 @@ from itertools import product
 
 import pytest
 
-from diastole_sim.program.chains import activations, inputs, losses, optimisers, sums, updates
+from diastole_sim.program.chains import (
+    activations,
+    elementwise,
+    inputs,
+    losses,
+    optimisers,
+    sums,
+    updates,
+)
 from diastole_sim.spec.micro import MAX_INSTRUCTIONS
 
 OPTIONS = [updates.Options(**dict(zip(("bias", "scaled", "clipped", "decay"), each, strict=True)))
@@ -13,16 +21,28 @@ OPTIONS = [updates.Options(**dict(zip(("bias", "scaled", "clipped", "decay"), ea
 OPTIMISERS = (optimisers.sgd, optimisers.rmsprop, optimisers.adam, optimisers.adamw)
 SINGLE = (
     inputs.input_bytes, inputs.input_floats, inputs.add_bias_alone,
-    losses.softmax_a, losses.softmax_b, losses.softmax_c, losses.squared_error, losses.mean_loss,
-    sums.column_sums, sums.column_squares, sums.clip_factor, sums.accumulate,
+    elementwise.added, elementwise.multiplied, elementwise.multiplied_gradient, elementwise.scaled,
+    losses.softmax_a, losses.softmax_b, losses.softmax_c, losses.mean_loss, losses.squared_error,
+    losses.absolute_error, losses.smooth_error,
+    sums.panel_sums, sums.column_sums, sums.column_squares, sums.clip_factor, sums.accumulate,
     *OPTIMISERS,
 )  # fmt: skip
 VARIANTS = {
+    elementwise.scaled: [{"gradient": True}],
     losses.softmax_c: [{"scaled": True}],
     losses.squared_error: [{"scaled": True}],
+    losses.absolute_error: [{"scaled": True}],
+    losses.smooth_error: [{"scaled": True}],
     sums.clip_factor: [{"scaled": True}],
     optimisers.sgd: [{"momentum": False}, {"nesterov": True}],
     optimisers.rmsprop: [{"momentum": True}],
+}
+ARGUMENTS = {
+    elementwise.scaled: (0.5,),
+    losses.softmax_c: (3,),
+    losses.squared_error: (3,),
+    losses.absolute_error: (3,),
+    losses.smooth_error: (3, 0.5),
 }
 BLOCKS = (1, 2, 4, 8, 16, 32)
 
@@ -33,7 +53,8 @@ def every():
         choices = [{}, *VARIANTS.get(make, [])]
         options = OPTIONS if make in OPTIMISERS else [None]
         for choice, option in product(choices, options):
-            yield make(**choice) if option is None else make(option, **choice)
+            arguments = ARGUMENTS.get(make, ()) if option is None else (option,)
+            yield make(*arguments, **choice)
     for make in activations.ACTIVATIONS.values():
         yield make().forward_chain()
         yield make().backward_chain()
@@ -69,7 +90,7 @@ def test_every_stream_and_constant_has_a_name():
 @pytest.mark.parametrize("block", BLOCKS[1:])
 @pytest.mark.sampled(3)
 def test_descriptions(make, block):
-    chain, text = make(), make.__doc__
+    chain, text = make(*ARGUMENTS.get(make, ())), make.__doc__
     assert len(chain.assembled(block)) == count(paragraph(text, "Instructions"), block)
     streams = [f"s{port.number} {name}" for name, port in chain.inputs.items()]
     streams += [f"o{port.number} {name}" for name, port in chain.outputs.items()]

@@ -1,5 +1,7 @@
 """Losses against their formulas, gradients against central differences."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -32,39 +34,38 @@ def slopes(f, z):
     return found
 
 
-def softmax(y, b, labels, *, block, panel, scaled):
+def softmax(logits, labels, *, block, panel, scaled):
     kinds = {"z": Kind.F32, "m": Kind.ROW}
-    options = {"shape": y.shape, "block": block, "loss_scale": 8.0}
+    options = {"shape": logits.shape, "block": block, "loss_scale": 8.0}
 
-    def run(chain, inputs, **constants):
+    def run(chain, inputs):
         chosen = {} if panel else {name: kinds[name] for name in kinds if name in inputs}
-        chosen |= {} if panel or "y" not in inputs else kinds
-        return in_float64(chain, inputs, kinds=chosen, constants=constants, **options)
+        chosen |= {} if panel or "logits" not in inputs else kinds
+        return in_float64(chain, inputs, kinds=chosen, **options)
 
-    a = run(losses.softmax_a(), {"y": y, "b": b})
+    a = run(losses.softmax_a(), {"logits": logits})
     second = run(losses.softmax_b(), {"z": a["z"], "m": a["m"], "label": labels})
     inputs = {"z": second["z"], "m": second["m"], "label": labels}
-    third = run(losses.softmax_c(scaled=scaled), inputs, **{"1/samples": 1 / len(y)})
-    return second["loss"], third["dz"], third["db"]
+    third = run(losses.softmax_c(len(logits), scaled=scaled), inputs)
+    return second["loss"], third["gradient"]
 
 
 @BLOCKS
 @PLACES
 @SCALED
 def test_softmax(block, panel, scaled, np_rng):
-    y, b = 3 * np_rng.normal(size=SHAPE), np_rng.normal(size=COLUMNS)
+    z = 3 * np_rng.normal(size=SHAPE)
     labels = np_rng.integers(0, COLUMNS, size=ROWS)
-    loss, dz, db = softmax(y, b, labels, block=block, panel=panel, scaled=scaled)
-    np.testing.assert_allclose(loss, cross_entropy(y + b, labels), rtol=1e-12)
-    expected = slopes(lambda z: cross_entropy(z, labels).mean(), y + b)
+    loss, dz = softmax(z, labels, block=block, panel=panel, scaled=scaled)
+    np.testing.assert_allclose(loss, cross_entropy(z, labels), rtol=1e-12)
+    expected = slopes(lambda z: cross_entropy(z, labels).mean(), z)
     np.testing.assert_allclose(dz, expected * (8 if scaled else 1), rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(db.sum(axis=0), dz.sum(axis=0), rtol=1e-12, atol=1e-15)
 
 
 def test_softmax_of_large_logits(np_rng):
     y = np_rng.choice([-2000.0, 0, 2000.0], size=SHAPE)
     labels = np_rng.integers(0, COLUMNS, size=ROWS)
-    loss, dz, _ = softmax(y, np.zeros(COLUMNS), labels, block=4, panel=True, scaled=False)
+    loss, dz = softmax(y, labels, block=4, panel=True, scaled=False)
     np.testing.assert_allclose(loss, cross_entropy(y, labels), rtol=1e-12)
     assert np.isfinite(dz).all()
 
@@ -72,32 +73,48 @@ def test_softmax_of_large_logits(np_rng):
 @pytest.mark.parametrize("label", [-1, COLUMNS, 2**24])
 def test_a_label_outside_matches_nothing(label, np_rng):
     y = np_rng.normal(size=(1, COLUMNS))
-    loss, dz, _ = softmax(
-        y, np.zeros(COLUMNS), np.array([label]), block=4, panel=True, scaled=False
-    )
+    loss, dz = softmax(y, np.array([label]), block=4, panel=True, scaled=False)
     m = y.max()
     t = np.exp(y - m).sum()
     np.testing.assert_allclose(loss, np.log(t), rtol=1e-13)
     np.testing.assert_allclose(dz, np.exp(y - m) / t, rtol=1e-13)
 
 
+def smooth(d, beta):
+    return np.where(abs(d) < beta, d * d / (2 * beta), abs(d) - beta / 2)
+
+
 @BLOCKS
 @SCALED
-def test_squared_error(block, scaled, np_rng):
-    y, target = np_rng.normal(size=(2, *SHAPE))
-    b = np_rng.normal(size=COLUMNS)
+@pytest.mark.parametrize(
+    "make, formula",
+    [
+        (losses.squared_error, lambda d: d * d),
+        (losses.absolute_error, abs),
+        (partial(losses.smooth_error, beta=0.75), partial(smooth, beta=0.75)),
+    ],
+    ids=["squared", "absolute", "smooth"],
+)
+def test_losses_of_elements(make, formula, block, scaled, np_rng):
+    z, target = np_rng.normal(size=(2, *SHAPE))
     found = in_float64(
-        losses.squared_error(scaled=scaled),
-        {"y": y, "b": b, "target": target},
+        make(z.size, scaled=scaled),
+        {"z": z, "target": target},
         shape=SHAPE,
         block=block,
-        constants={"2/elements": 2 / y.size},
         loss_scale=8.0,
     )
-    np.testing.assert_allclose(found["loss"], ((y + b - target) ** 2).sum(axis=1), rtol=1e-12)
-    expected = slopes(lambda z: ((z - target) ** 2).mean(), y + b) * (8 if scaled else 1)
-    np.testing.assert_allclose(found["dz"], expected, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(found["db"].sum(axis=0), found["dz"].sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found["loss"], formula(z - target).sum(axis=1), rtol=1e-12)
+    expected = slopes(lambda z: formula(z - target).mean(), z) * (8 if scaled else 1)
+    np.testing.assert_allclose(found["gradient"], expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("make", [losses.absolute_error, partial(losses.smooth_error, beta=2.0)])
+def test_no_difference_has_no_gradient(make):
+    zeros = np.zeros((1, 3))
+    found = in_float64(make(3), {"z": zeros, "target": zeros}, shape=(1, 3))
+    np.testing.assert_array_equal(found["gradient"], zeros)
+    np.testing.assert_array_equal(found["loss"], [0])
 
 
 @BLOCKS

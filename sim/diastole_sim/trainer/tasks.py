@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diastole_sim.program.chains.activations import Activation, relu
-from diastole_sim.program.perceptron import perceptron_program
-from diastole_sim.program.perceptron_tensors import PerceptronRecipe, StoredSamples
+from diastole_sim.graph.perceptron import perceptron_graph
+from diastole_sim.lowering.program import training_program
+from diastole_sim.lowering.recipe import TrainingRecipe
+from diastole_sim.lowering.samples import StoredSamples
+from diastole_sim.program.chains.activations import Activation
 from diastole_sim.program.program import TrainingProgram
 from diastole_sim.program.recipe import Optimiser, Sgd, falling
 from diastole_sim.spec.limits import Limits
@@ -30,7 +32,7 @@ class TaskRecipe:
     that the recipe names. Evaluations use the held-out samples."""
 
     task: Task
-    recipe: PerceptronRecipe
+    recipe: TrainingRecipe
     training: Samples
     held_out: Samples
 
@@ -55,7 +57,7 @@ def task_recipe(
     steps: int | None = None,
     seed: int = 0,
     hidden: tuple[int, ...] = (HIDDEN,),
-    activation: Activation | None = None,
+    activation: str | Activation = "relu",
     optimiser: Optimiser | None = None,
     clip: float | None = None,
     loss_scaling: LossScaling | None = None,
@@ -68,19 +70,19 @@ def task_recipe(
     rate and momentum are equal too.
 
     - ``hidden``: units of hidden layers.
-    - ``activation``: None for ReLU.
-    - ``clip``, ``loss_scaling``, ``precision``: as in :class:`PerceptronRecipe`.
+    - ``activation``: name of an operation, or texts of a user.
+    - ``clip``, ``loss_scaling``, ``precision``: as in :class:`TrainingRecipe`.
     """
     count = task.steps if steps is None else steps
     training, held_out = task.split(task.load(), seed=seed)
     rows = batch_rows(len(training.labels), task.batch, seed=seed)
     classes = int(max(training.labels.max(), held_out.labels.max())) + 1
     own = Sgd(rate=falling(task.rate, count), momentum=task.momentum)
-    recipe = PerceptronRecipe(
-        widths=(training.inputs.shape[1], *hidden, classes),
+    widths = training.inputs.shape[1], *hidden, classes
+    recipe = TrainingRecipe(
+        graph=perceptron_graph(widths, batch=task.batch, activation=activation),
         optimiser=own if optimiser is None else optimiser,
         batches=np.array(list(islice(rows, count))),
-        activation=relu() if activation is None else activation,
         clip=clip,
         loss_scaling=loss_scaling,
         precision=precision,
@@ -99,5 +101,5 @@ def task_program(task: Task, *, numerics: Numerics, limits: Limits, **how: Any) 
     made = task_recipe(task, **how)
     scale = BYTE_SCALES.get(task.name)
     stored = StoredSamples.of(made.training, scale), StoredSamples.of(made.held_out, scale)
-    program = perceptron_program(made.recipe, *stored, numerics=numerics, limits=limits)
+    program = training_program(made.recipe, *stored, numerics=numerics, limits=limits)
     return TaskProgram(**vars(made), numerics=numerics, limits=limits, program=program)

@@ -5,17 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from diastole_sim.lowering.parameters import Parameters, in_panel
+from diastole_sim.lowering.program import first_parameters
+from diastole_sim.lowering.tensors import ProgramTensors
 from diastole_sim.program.memory_plan import MemoryPlan
-from diastole_sim.program.perceptron_tensors import PerceptronTensors, in_panel
 from diastole_sim.spec.command_table import VECTOR_OPCODES, Opcode
 from diastole_sim.spec.limits import SlotWord, VectorTable
-from diastole_sim.spec.stream_table import Kind
+from diastole_sim.spec.stream_table import Kind, PanelOrder
 from diastole_sim.train.loss_scaling import LossScaling
 from support.golden_machines import NESTS
 from support.numerics import make_numerics
 from support.optimisers import SETTINGS
 from support.reference_training import FUNCTIONS, Reference
-from support.small_programs import SmallRun, values
+from support.small_programs import BATCH, SmallRun
 from support.texts import exactly
 
 MOMENTUM = SETTINGS["momentum"]
@@ -24,9 +26,7 @@ STEPS = 4
 
 def close_to_reference(small, setting, *, activation="relu", clip=None, tolerance=2e-4):
     """A run of all steps, in two parts, and a held-out evaluation."""
-    reference = Reference(
-        small.recipe.widths, small.numerics, setting, activation=activation, clip=clip
-    )
+    reference = Reference(small.widths, small.numerics, setting, activation=activation, clip=clip)
     run = small.start()
     run.train(1)
     run.evaluate()
@@ -34,11 +34,11 @@ def close_to_reference(small, setting, *, activation="relu", clip=None, toleranc
     expected = [reference.step(*small.batch(step), step) for step in range(STEPS)]
     np.testing.assert_allclose(run.losses(), expected, rtol=tolerance)
     for layer, (w, b) in enumerate(zip(reference.w, reference.b, strict=True)):
-        name = f"layer {layer}"
-        np.testing.assert_allclose(run.floats(f"{name} w"), w, atol=tolerance, err_msg=name)
-        np.testing.assert_allclose(run.floats(f"{name} bias w"), b, atol=tolerance, err_msg=name)
+        name = str(2 * layer)
+        np.testing.assert_allclose(run.floats(f"{name}.weight"), w, atol=tolerance, err_msg=name)
+        np.testing.assert_allclose(run.floats(f"{name}.bias"), b, atol=tolerance, err_msg=name)
     depth = len(reference.w)
-    _, logits, _ = reference.forward(values(small.held_out), STEPS, first=depth)
+    _, logits, _ = reference.forward(small.held_out.values(), STEPS, first=depth)
     np.testing.assert_allclose(run.evaluate(), logits, atol=20 * tolerance)
     return run
 
@@ -142,7 +142,7 @@ def test_the_bits_do_not_depend_on_where_things_are(np_rng):
             run.train(STEPS)
             kinds = {each.opcode for each in small.program.training}
             assert Opcode.CHAIN in kinds
-            names = [f"layer {layer} {each}" for layer in range(2) for each in ("w", "bias w")]
+            names = [f"{layer}.{each}" for layer in (0, 2) for each in ("weight", "bias")]
             found.append([run.floats(name).tobytes() for name in names] + [run.losses().tobytes()])
     assert all(each == found[0] for each in found)
 
@@ -160,17 +160,22 @@ def test_the_bits_do_not_depend_on_where_things_are(np_rng):
 def test_what_does_not_fit_leaves_its_room_to_others(vectors, weights, biases, np_rng):
     small = SmallRun(np_rng, MOMENTUM)  # 20 vectors of sums, 24 of z and 12 of m
     plan = MemoryPlan(numerics=small.numerics, data_width=64, panel_vectors=vectors)
-    tensors = PerceptronTensors(small.recipe, small.training, small.held_out, plan)
-    assert [in_panel(layer.state) for layer in tensors.layers] == weights
-    assert [in_panel(layer.bias_state) for layer in tensors.layers] == biases
+    first = first_parameters(small.recipe)
+    tensors = ProgramTensors(small.recipe, small.training, small.held_out, first, plan)
+    parameters = Parameters(small.recipe, tensors)
+    tensors.spare("z", PanelOrder.BLOCK, BATCH, small.widths[-1])
+    tensors.spare("m", PanelOrder.BLOCK_ROW, BATCH, 1)
+    parameters.place()
+    assert [in_panel(each.state) for each in parameters.weights.values()] == weights
+    assert [in_panel(each.state) for each in parameters.biases.values()] == biases
 
 
 def test_too_small_a_panel(np_rng):
     with pytest.raises(
         ValueError,
         match=exactly(
-            "the panel is too small for the gradients by the biases of 13-11-7: the panel "
-            "has 16 vectors, but 20 are needed"
+            "the panel is too small for the gradients by the biases of the network: the "
+            "panel has 16 vectors, but 20 are needed"
         ),
     ):
         SmallRun(np_rng, MOMENTUM, limits={"panel_vectors": 16})
@@ -180,9 +185,9 @@ def test_too_small_a_panel(np_rng):
 
 
 def same_weights(run, other):
-    for layer in range(2):
-        for each in ("w", "bias w"):
-            name = f"layer {layer} {each}"
+    for layer in (0, 2):
+        for each in ("weight", "bias"):
+            name = f"{layer}.{each}"
             assert run.floats(name).tobytes() == other.floats(name).tobytes(), name
 
 
@@ -199,8 +204,8 @@ def test_a_scale_changes_nothing_where_all_is_exact(clip, np_rng):
     if clip is None:
         same_weights(*runs)
     else:
-        for layer in range(2):
-            pair = [run.floats(f"layer {layer} w") for run in runs]
+        for layer in (0, 2):
+            pair = [run.floats(f"{layer}.weight") for run in runs]
             np.testing.assert_allclose(*pair, atol=1e-6)
     np.testing.assert_allclose(runs[0].losses(), runs[1].losses(), rtol=1e-6)
     assert runs[1].machine.loss.exponent == 7  # doubled twice in four steps
@@ -249,8 +254,8 @@ def test_steps_that_overflow_are_skipped(formats, np_rng):
     assert np.array_equal(run.evaluate(), before.evaluate())
     run.train(29)
     assert run.machine.loss.exponent < 125
-    assert np.isfinite(run.floats("layer 0 w")).all()
-    assert not np.array_equal(run.floats("layer 0 w"), before.floats("layer 0 w"))
+    assert np.isfinite(run.floats("0.weight")).all()
+    assert not np.array_equal(run.floats("0.weight"), before.floats("0.weight"))
 
 
 # Norms and sums that overflow.
@@ -258,7 +263,7 @@ def test_steps_that_overflow_are_skipped(formats, np_rng):
 
 def first_weights(small, run):
     """As the host filled memory with them."""
-    names = [f"layer {layer} {each}" for layer in range(2) for each in ("w", "bias w")]
+    names = [f"{layer}.{each}" for layer in (0, 2) for each in ("weight", "bias")]
     return {name: small.start().floats(name) for name in names if name in run.program.areas}
 
 
@@ -269,7 +274,7 @@ def test_an_infinite_norm_clips_to_nothing(name, np_rng):
     small = SmallRun(np_rng, setting, clip=1.0, scale=1e20)
     run = small.start()
     run.train(1)
-    gradient = run.floats("layer 0 dw")
+    gradient = run.floats("0.weight gradient")
     assert np.isfinite(gradient).all()
     assert np.square(gradient, dtype=np.float64).sum() > np.finfo(np.float32).max
     decayed = 1 - setting.rate * setting.decay if name == "adamw" else 1.0
@@ -283,13 +288,13 @@ def test_a_norm_that_overflows_is_an_overflow_of_its_step(np_rng):
     small = SmallRun(np_rng, MOMENTUM, clip=1.0, loss_scaling=scaling, scale=1e14, steps=30)
     run = small.start()
     run.train(1)
-    assert np.isfinite(run.floats("layer 0 dw")).all()
+    assert np.isfinite(run.floats("0.weight gradient")).all()
     assert (run.machine.loss.exponent, run.machine.loss.clean) == (23, 0)
     same_weights(run, small.start())
     run.train(29)  # 2^24 1e14 is 1.7e21; it takes some ten halvings until squares are finite
     assert 8 < run.machine.loss.exponent < 18
     assert run.machine.loss.clean > 10
-    moved = run.floats("layer 0 w") - small.start().floats("layer 0 w")
+    moved = run.floats("0.weight") - small.start().floats("0.weight")
     assert np.isfinite(moved).all()
     assert moved.any()
 
@@ -308,24 +313,24 @@ def test_sums_of_biases_that_overflow(name, clip, np_rng):
         small = SmallRun(np_rng, SETTINGS[name], loss_scaling=scaling, **options)
         run = small.start()
         areas = run.program.areas
-        labels, w = areas["labels"], areas["layer 1 w"]
+        labels, w = areas["labels of steps"], areas["2.weight"]
         ones = np.ones(labels.length // 4, np.int32)
         run.machine.write(labels.address, ones.view(np.uint8))  # no sample is of class 0
         of_class_0 = np.zeros((11, w.pitch // 4), np.float32)
         of_class_0[:, 0] = weight
         run.machine.write(w.address, of_class_0.reshape(-1).view(np.uint8))
-        before = run.floats("layer 0 w").copy()
+        before = run.floats("0.weight").copy()
         run.train(1)
-        first, end = run.program.panel["layer 0 db"]
+        first, end = run.program.panel["0.bias sums"]
         parts = run.machine.tables.panel[first:end]
         with np.errstate(over="ignore"):
             sums = parts.reshape(-1, 4, 4).sum(axis=1)
         only_sums = np.isfinite(parts).all() and np.isinf(sums).any()
-        infinite += only_sums and np.isfinite(run.floats("layer 0 dw")).all()
-        assert np.isfinite(run.floats("layer 0 bias w")).all()
+        infinite += only_sums and np.isfinite(run.floats("0.weight gradient")).all()
+        assert np.isfinite(run.floats("0.bias")).all()
         if only_sums:
             assert run.machine.loss.exponent == 125
-            assert np.array_equal(run.floats("layer 0 w"), before)
+            assert np.array_equal(run.floats("0.weight"), before)
     assert infinite
 
 

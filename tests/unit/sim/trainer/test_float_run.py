@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from diastole_sim.program.chains.activations import ACTIVATIONS
-from diastole_sim.program.float_run import FloatRun
 from diastole_sim.program.optimizer_table import OPTIMIZERS
-from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.train.float_device import FloatDevice
 from diastole_sim.train.job import run_task
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import task_of_samples
+from diastole_sim.trainer.float_run import FloatRun
+from diastole_sim.trainer.options import ProgramOptions
 from support.numerics import make_numerics
 from support.small_programs import make_limits
 
@@ -80,11 +80,11 @@ def test_an_infinite_norm_clips_to_nothing(optimizer, np_rng):
     options = ProgramOptions(limits=LIMITS, optimizer=optimizer, clip=1.0, weight_decay=0.0)
     made = options.program(task, NUMERICS, steps=1, seed=1)
     run = FloatRun(made.recipe, made.training)
-    before = [layer["w"].copy() for layer in run.layers]
+    before = run.parameters()
     with np.errstate(over="ignore"):
         run.step(0)
-    for layer, w in zip(run.layers, before, strict=True):
-        np.testing.assert_array_equal(layer["w"], w)
+    for name, values in run.parameters().items():
+        np.testing.assert_array_equal(values, before[name])
 
 
 def both_learn(task, options):

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from diastole_sim.golden.numpy_device import NumpyDevice
-from diastole_sim.program.chains.activations import gelu
-from diastole_sim.program.perceptron_tensors import StoredSamples
+from diastole_sim.lowering.samples import StoredSamples
 from diastole_sim.program.recipe import Adam, falling
 from diastole_sim.program.run import ProgramRun, golden_machine
-from diastole_sim.program.tasks import task_program
 from diastole_sim.train.job import run_task
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import find_task, task_of_samples
+from diastole_sim.trainer.tasks import task_program
 from support.numerics import make_numerics
 from support.small_programs import make_limits
 from support.sweep import sweep
@@ -69,7 +68,7 @@ def test_other_networks_and_optimisers(machine, np_rng, steps, share):
     )
     task = task_of_samples(samples, "own")
     adam = Adam(rate=falling(0.01, steps), decoupled=True, weight_decay=0.01)
-    options = {"hidden": (20, 12), "activation": gelu(), "optimiser": adam}
+    options = {"hidden": (20, 12), "activation": "gelu", "optimiser": adam}
     made = task_program(task, **machine, steps=steps, **options)
     run = start(made.program, machine)
     run.train(steps)

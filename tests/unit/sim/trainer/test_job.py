@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from diastole_sim.golden.golden_machine import GoldenMachine
-from diastole_sim.program.job import run_program
 from diastole_sim.program.not_finite import WatchedRun, first_not_finite
-from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.program import TRAINING
 from diastole_sim.program.recipe import Sgd
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
-from diastole_sim.program.tasks import task_program
 from diastole_sim.program.verified_run import VerifiedRun, memory_needed
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.registers import WAIT_REGISTERS
 from diastole_sim.train.loss_scaling import LossScaling
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import task_of_samples
+from diastole_sim.trainer.job import run_program
+from diastole_sim.trainer.options import ProgramOptions
+from diastole_sim.trainer.tasks import task_program
 from support.numerics import make_numerics
 from support.program_machines import Clocked, faulty
 from support.small_programs import make_limits
@@ -87,10 +87,10 @@ def test_the_hash_is_of_weights_and_biases(made):
     result = result_of(made, run)
     digest = hashlib.sha256()
     for name, shape in (
-        ("layer 0 w", (5, 12)),
-        ("layer 0 bias w", (12,)),
-        ("layer 1 w", (12, 3)),
-        ("layer 1 bias w", (3,)),
+        ("0.weight", (5, 12)),
+        ("0.bias", (12,)),
+        ("2.weight", (12, 3)),
+        ("2.bias", (3,)),
     ):
         values = run.floats(name)
         assert values.shape == shape
@@ -130,7 +130,7 @@ def test_a_clock(made):
 
 
 def test_what_differs(made):
-    place = made.program.areas["layer 1 w"].address
+    place = made.program.areas["2.weight"].address
 
     def spoil(machine):
         machine.write(place, machine.memory.read(place, 1) ^ np.uint8(1))
@@ -143,7 +143,7 @@ def test_what_differs(made):
     result = result_of(made, run)
     assert not result.verified
     assert result.mismatches > 0
-    assert str(result.first_mismatch).startswith("first mismatch: tensor layer 1 w, step 2, ")
+    assert str(result.first_mismatch).startswith("first mismatch: tensor 2.weight, step 2, ")
 
 
 def growing(np_rng, step, **given):
@@ -162,11 +162,11 @@ def test_weights_that_are_not_finite_after_the_last_step(kind, np_rng):
     run = ProgramRun(program=made.program, machine=machine_of(made, kind))
     result = result_of(made, run)
     assert np.isfinite(result.history.losses).all()
-    w = run.floats("layer 0 w")
+    w = run.floats("0.weight")
     inf = np.isinf(w).sum()
     assert inf
     assert not np.isnan(w).any()
-    assert result.not_finite[0] == f"step 4: layer 0 w has {inf} Inf among 60 numbers"
+    assert result.not_finite[0] == f"step 4: 0.weight has {inf} Inf among 60 numbers"
     assert result.to_json()["not_finite"] == result.not_finite
     assert run.done == STEPS
 
@@ -174,17 +174,17 @@ def test_weights_that_are_not_finite_after_the_last_step(kind, np_rng):
 def test_a_step_before_the_last_is_found(np_rng):
     """Formats that flag an Inf go on with their largest number: the losses stay finite."""
     made = growing(np_rng, STEPS - 2, clip=1e30)
-    spoilt = made.program.areas["layer 0 w"]
-    made.program.initial["layer 0 w"] = np.full(spoilt.length // 4, np.nan, "<f4").tobytes()
+    spoilt = made.program.areas["0.weight"]
+    made.program.initial["0.weight"] = np.full(spoilt.length // 4, np.nan, "<f4").tobytes()
     run = ProgramRun(program=made.program, machine=machine_of(made))
     result = result_of(made, run)
     assert np.isfinite(result.history.losses).all()
-    assert result.not_finite[0] == "step 0: layer 0 w has 60 NaN among 60 numbers"
+    assert result.not_finite[0] == "step 0: 0.weight has 60 NaN among 60 numbers"
 
 
 def test_what_the_golden_model_does_not_find(made):
     """A machine of other numbers: the steps between two looks are named."""
-    place = made.program.areas["layer 1 w"].address
+    place = made.program.areas["2.weight"].address
 
     def spoil(machine):
         machine.write(place, np.full(2, np.nan, np.float32).view(np.uint8))
@@ -192,7 +192,7 @@ def test_what_the_golden_model_does_not_find(made):
     kind = faulty(spoil, number=len(made.program.training) - 1, step=0)
     kind.training = made.program.areas[TRAINING].address
     result = result_of(made, ProgramRun(program=made.program, machine=machine_of(made, kind)))
-    assert result.not_finite[0].startswith("steps 0 to 1: layer 1 w has 2 NaN among 36 numbers")
+    assert result.not_finite[0].startswith("steps 0 to 1: 2.weight has 2 NaN among 36 numbers")
 
 
 def test_a_float_run_that_is_not_finite(np_rng):
@@ -230,11 +230,9 @@ def test_the_tensor_that_stopped_a_machine(np_rng):
     assert all(np.isfinite(values).all() for values in run.parameters().values())
     run.train(1)
     wrong = {name: np.isinf(values).sum() for name, values in run.parameters().items()}
-    assert wrong["layer 0 w"]
-    assert wrong["layer 1 w"]
-    pattern = (
-        rf"step 1, command \d+: layer 1 w, panel has {wrong['layer 1 w']} Inf among 128 numbers"
-    )
+    assert wrong["0.weight"]
+    assert wrong["2.weight"]
+    pattern = rf"step 1, command \d+: 2.weight, panel has {wrong['2.weight']} Inf among 128 numbers"
     assert re.fullmatch(pattern, found.not_finite)
     assert str(found).endswith(f"; the first value that is not finite: {found.not_finite}")
 
@@ -242,14 +240,14 @@ def test_the_tensor_that_stopped_a_machine(np_rng):
 def test_a_machine_of_other_numbers_that_stops(made):
     """The golden model has no such number; the parameters of the machine do. It stops in step 2,
     for it takes two steps at a time."""
-    place = made.program.areas["layer 1 bias w"].address
+    place = made.program.areas["2.bias"].address
 
     def spoil(machine):
         machine.write(place, np.full(3, np.nan, np.float32).view(np.uint8))
 
     kind = faulty(spoil, number=len(made.program.training) - 1, step=0)
     kind.training = made.program.areas[TRAINING].address
-    assert stopped(made, kind).not_finite == ("step 2: layer 1 bias w has 3 NaN among 3 numbers")
+    assert stopped(made, kind).not_finite == ("step 2: 2.bias has 3 NaN among 3 numbers")
 
 
 def test_gradients_of_steps_that_are_skipped(np_rng):

@@ -13,12 +13,9 @@ from typing import Any
 import numpy as np
 
 from diastole_sim.golden.compare import GoldenComparison
-from diastole_sim.program.float_run import FloatRun
 from diastole_sim.program.not_finite import first_not_finite
-from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.step_widths import widths_of
-from diastole_sim.program.tasks import TaskProgram, TaskRecipe
 from diastole_sim.program.verified_run import CommandCost, VerifiedRun
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
@@ -28,6 +25,9 @@ from diastole_sim.train import host
 from diastole_sim.train.history import HELD_OUT_LOGITS, HELD_OUT_LOSS, MINIBATCH_LOSS, History
 from diastole_sim.train.job import Progress, TrainResult
 from diastole_sim.train.precision import Widths
+from diastole_sim.trainer.float_run import FloatRun
+from diastole_sim.trainer.options import ProgramOptions
+from diastole_sim.trainer.tasks import TaskProgram, TaskRecipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class ProgramResult(TrainResult):
     """Result of a training by a program: a :class:`TrainResult` with further members.
 
     - ``optimizer``, ``rate``, ``hidden``, ``activation``, ``clip``: options as in
-      :class:`diastole_sim.program.options.ProgramOptions`.
+      :class:`diastole_sim.trainer.options.ProgramOptions`.
     - ``momentum``, ``betas``, ``weight_decay``: options of the optimiser, None if the optimiser
       lacks the option.
     - ``optimizer_sha256``, ``activation_sha256``: SHA-256 of the user's file with the optimiser or

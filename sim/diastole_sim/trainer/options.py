@@ -1,7 +1,6 @@
 """Hold the options of a perceptron's training by a program, by the names that users give."""
 
-from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 from diastole_sim.program.chains.activations import ACTIVATIONS, Activation
@@ -10,24 +9,21 @@ from diastole_sim.program.optimizer_table import (
     OF_OPTIMIZERS,
     OPTIMIZERS,
     OptimizerChoice,
-    fitting_layers,
     with_option,
 )
 from diastole_sim.program.own_code import OwnCode
 from diastole_sim.program.own_parts import OwnOptimiser, own_activation, own_optimizer
-from diastole_sim.program.program_tables import TooManyStreamsError
 from diastole_sim.program.recipe import Optimiser, falling
-from diastole_sim.program.tasks import TaskProgram, TaskRecipe, task_program, task_recipe
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.require import require_choice, require_int
-from diastole_sim.spec.stream_table import SLOTS
 from diastole_sim.train.loss_scaling import Floors, LossScaling, require_floors
 from diastole_sim.train.precision import Precision
 from diastole_sim.train.tasks import HIDDEN, Task
+from diastole_sim.trainer.tasks import TaskProgram, TaskRecipe, task_program, task_recipe
 
-MAX_LAYERS, MAX_UNITS = 5, 4096
-"""Most hidden layers that fit, with ``sgd`` without momentum, and most units of a hidden layer."""
+MAX_LAYERS, MAX_UNITS = 64, 4096
+"""Most hidden layers, and most units of a hidden layer."""
 MAX_DECAY = 1000.0
 MAX_CLIP = 1e30
 DEFAULT_SCALING = LossScaling()
@@ -94,7 +90,7 @@ class RecipeOptions:
         return task_recipe(task, **self.how(task, steps=steps, seed=seed))
 
     def how(self, task: Task, *, steps: int, seed: int) -> dict[str, Any]:
-        """Return the arguments of :func:`diastole_sim.program.tasks.task_recipe`, except the
+        """Return the arguments of :func:`diastole_sim.trainer.tasks.task_recipe`, except the
         task."""
         return {
             "steps": steps,
@@ -149,10 +145,11 @@ class RecipeOptions:
         options = {name: value for name, value in options.items() if value is not None}
         return self.choice.make(rate=rate, **options)
 
-    def _activation(self) -> Activation:
+    def _activation(self) -> str | Activation:
+        """Return the name of an operation, or the texts of a user."""
         if isinstance(self.activation, OwnCode):
             return own_activation(self.activation)
-        return ACTIVATIONS[self.activation]()
+        return self.activation.replace("-", "_")
 
     def _own_described(self) -> dict[str, Any]:
         """Return optimiser and activation by name, or by file and name with the hash of the user's
@@ -163,28 +160,6 @@ class RecipeOptions:
             described[name] = str(code)
             described[f"{name}_sha256"] = code.sha256 if isinstance(code, OwnCode) else None
         return described
-
-
-class TooManyLayersError(ValueError):
-    """Report too many hidden layers. With these options, at most ``fitting`` hidden layers make a
-    program."""
-
-    def __init__(self, options: "ProgramOptions", fitting: int):
-        self.fitting = fitting
-        settings = {
-            "momentum": options.momentum,
-            "clip": options.clip,
-            "loss_scale": options.loss_scale,
-        }
-        others = [f"{name} {value:g}" for name, value in settings.items() if value is not None]
-        with_others = f" ({', '.join(others)})" if others else ""
-        always = ", ".join(f"{count} for {name}" for name, count in fitting_layers().items())
-        super().__init__(
-            f"hidden has {len(options.hidden)} layers, but at most {fitting} fit with "
-            f"{options.optimizer}{with_others}: the machine has {SLOTS} streams, and every "
-            "tensor of a step and every state of the optimiser takes a stream; with any "
-            f"other options, {always} fit"
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,22 +208,9 @@ class ProgramOptions(RecipeOptions):
 
     def program(self, task: Task, numerics: Numerics, *, steps: int, seed: int) -> TaskProgram:
         """Return the program of a task, for ``steps`` steps. ValueError if the machine is too small
-        for the program: :class:`TooManyLayersError` if the table of streams is too small."""
+        for the program."""
         machine = {"numerics": numerics, "limits": self.limits}
-        try:
-            return task_program(task, **machine, **self.how(task, steps=steps, seed=seed))
-        except TooManyStreamsError as error:
-            raise TooManyLayersError(self, self._fitting(task, numerics)) from error
-
-    def _fitting(self, task: Task, numerics: Numerics) -> int:
-        """Return how many hidden layers fit, from the first layer on."""
-        machine = {"numerics": numerics, "limits": self.limits}
-        for count in range(len(self.hidden) - 1, 0, -1):
-            fewer = replace(self, hidden=self.hidden[:count])
-            with suppress(ValueError):
-                task_program(task, **machine, **fewer.how(task, steps=1, seed=0))
-                return count
-        return 0
+        return task_program(task, **machine, **self.how(task, steps=steps, seed=seed))
 
     def described(self, task: Task) -> dict[str, Any]:
         """Return the options as a result reports them."""

@@ -1,0 +1,82 @@
+"""Run an activation that a user wrote as two texts for the vector unit."""
+
+import json
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from diastole_sim.graph.operations.operation import (
+    Array,
+    Attributes,
+    ElementOperation,
+    OperationUse,
+    Shape,
+)
+from diastole_sim.program.chain import Chain
+from diastole_sim.program.chains.activations import Activation
+from diastole_sim.program.evaluate import in_float64
+from diastole_sim.spec.stream_table import Kind
+
+
+class OwnActivationOp(ElementOperation):
+    """Function of one element by the two texts of an
+    :class:`diastole_sim.program.chains.activations.Activation`.
+
+    The attributes hold the whole activation: ``kept`` is the kind of the kept values, and
+    ``constants`` is a JSON object of numbers by name. :func:`attributes_of` makes the attributes.
+    """
+
+    name = "own_activation"
+    operands = ("input",)
+    attributes = MappingProxyType(
+        {"title": "own", "forward": "", "backward": "", "kept": "f32", "constants": "{}"}
+    )
+
+    def shape(self, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
+        return shapes[0]
+
+    def forward_chain(self, attributes: Attributes) -> Chain | None:
+        return _activation(attributes).forward_chain()
+
+    def backward_chain(self, attributes: Attributes) -> Chain | None:
+        return _activation(attributes).backward_chain()
+
+    def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
+        found = _computed(_activation(use.attributes).forward_chain(), input=values[0])
+        return found["value"], found["kept"]
+
+    def gradient(self, above: Array, kept: Any, use: OperationUse) -> tuple[Array | None, ...]:
+        found = _computed(_activation(use.attributes).backward_chain(), above=above, kept=kept)
+        return (found["input"],)
+
+
+def attributes_of(activation: Activation) -> dict[str, str]:
+    """Return the attributes of a node that computes an activation."""
+    return {
+        "title": activation.name,
+        "forward": activation.forward,
+        "backward": activation.backward,
+        "kept": activation.kept[0].name.lower(),
+        "constants": json.dumps(dict(activation.constants)),
+    }
+
+
+def _activation(attributes: Attributes) -> Activation:
+    return Activation(
+        name=str(attributes["title"]),
+        forward=str(attributes["forward"]),
+        backward=str(attributes["backward"]),
+        kept=(Kind[str(attributes["kept"]).upper()],),
+        constants=json.loads(str(attributes["constants"])),
+    )
+
+
+def _computed(chain: Chain, **inputs: Array) -> dict[str, Array]:
+    """Return the outputs of a chain for arrays of one shape, in the arrays' type."""
+    first = next(iter(inputs.values()))
+    rows = (first.shape[0], int(np.prod(first.shape[1:])))
+    flat = {name: each.reshape(rows) for name, each in inputs.items()}
+    found = in_float64(chain, flat, shape=rows)
+    return {name: each.astype(first.dtype).reshape(first.shape) for name, each in found.items()}

@@ -1,0 +1,1 @@
+"""Turn a graph into commands: a training program for a machine with a vector unit."""

@@ -1,0 +1,115 @@
+"""Lower the forward pass of a network to products and parts."""
+
+from collections.abc import Callable
+
+from diastole_sim.graph.graph import Node
+from diastole_sim.graph.operations.linear import LinearOp
+from diastole_sim.graph.operations.operation import ElementOperation
+from diastole_sim.graph.operations.table import OPERATIONS
+from diastole_sim.lowering.parameters import Parameters
+from diastole_sim.lowering.recipe import TrainingRecipe
+from diastole_sim.lowering.samples import StoredSamples
+from diastole_sim.lowering.schedule import Multiplication, ProgramSchedule
+from diastole_sim.program.chains.inputs import add_bias_alone, input_bytes, input_floats
+from diastole_sim.program.fusion import ChainPart
+from diastole_sim.program.memory_plan import BoundStream
+
+
+def input_part(
+    samples: StoredSamples,
+    stream: BoundStream,
+    value: str,
+    rows: int,
+    row_list: BoundStream | None = None,
+) -> ChainPart:
+    """Return the part that reads samples from memory. ``row_list``: list of the rows to gather."""
+    shape = rows, samples.inputs.shape[1]
+    if samples.are_bytes:
+        chain, name = input_bytes().with_values(scale=samples.scale), "bytes"
+    else:
+        chain, name = input_floats(), "values"
+    return ChainPart(
+        chain=chain, shape=shape, inputs={name: stream}, outputs={"x": value}, row_list=row_list
+    )
+
+
+class ForwardPass:
+    """Forward pass for a number of samples.
+
+    - ``rows``: number of samples.
+    - ``first_layer``: number of the first linear layer. Layers of an evaluation are numbered after
+      the layers of the training.
+    - ``bias_of``: function that returns the place of a bias, from the name.
+
+    ``value`` gives the value that holds the result of a node. The result of an operation that
+    changes nothing is the operand.
+    """
+
+    def __init__(
+        self,
+        recipe: TrainingRecipe,
+        parameters: Parameters,
+        schedule: ProgramSchedule,
+        *,
+        rows: int,
+        first_layer: int,
+        bias_of: Callable[[str], BoundStream],
+    ):
+        self.recipe, self.parameters, self.schedule = recipe, parameters, schedule
+        self.rows, self.first_layer, self.bias_of = rows, first_layer, bias_of
+        self.value: dict[str, str] = {recipe.samples: recipe.samples}
+
+    def write(self) -> None:
+        """Append all nodes but the loss."""
+        layer = self.first_layer
+        for node in self.recipe.graph.nodes:
+            if node.operation == LinearOp.name:
+                self._linear(node, layer)
+                layer += 1
+            elif node.name != self.recipe.graph.output:
+                self._elements(node)
+
+    def _linear(self, node: Node, layer: int) -> None:
+        x, weight, *bias = node.operands
+        placed = self.parameters.weights[weight]
+        result = f"{node.name} product" if bias else node.name
+        self.schedule.multiply(
+            Multiplication(
+                layer=layer,
+                operation="forward",
+                m=self.rows,
+                n=placed.outputs,
+                k=placed.inputs,
+                operands={"x": self.value[x], "w": placed.image},
+                result=result,
+            )
+        )
+        if bias:
+            part = ChainPart(
+                chain=add_bias_alone(),
+                shape=(self.rows, placed.outputs),
+                inputs={"y": result, "b": self.bias_of(bias[0])},
+                outputs={"z": node.name},
+            )
+            self.schedule.add(part)
+        self.value[node.name] = node.name
+
+    def _elements(self, node: Node) -> None:
+        operation = OPERATIONS[node.operation]
+        assert isinstance(operation, ElementOperation)
+        chain = operation.forward_chain(node.attributes)
+        if chain is None:
+            self.value[node.name] = self.value[node.operands[0]]
+            return
+        outputs = {"value": node.name}
+        if "kept" in chain.outputs:
+            outputs["kept"] = f"{node.name} kept"
+        names = zip(operation.operands, node.operands, strict=False)
+        part = ChainPart(
+            chain=chain,
+            shape=(self.rows, self.recipe.columns(node.name)),
+            inputs={name: self.value[operand] for name, operand in names},
+            outputs=outputs,
+        )
+        self.schedule.add(part)
+        self.value[node.name] = node.name

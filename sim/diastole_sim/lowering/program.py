@@ -1,0 +1,361 @@
+"""Build the program that trains a network, with every operation of a step on the chip.
+
+The samples become the first tensor, and every node becomes a product, a part of a chain, or both.
+The backward pass follows in the reverse order. Chains are at the drains of products where possible.
+Tags are 4 * layer + class. No tensor is converted twice.
+"""
+
+from functools import partial
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.graph.graph import HE, ONES
+from diastole_sim.graph.operations.operation import LossUse
+from diastole_sim.lowering.backward import BackwardPass
+from diastole_sim.lowering.forward import ForwardPass, input_part
+from diastole_sim.lowering.parameters import Parameters, PlacedBias, in_panel
+from diastole_sim.lowering.recipe import TrainingRecipe
+from diastole_sim.lowering.samples import StoredSamples
+from diastole_sim.lowering.schedule import GroupedSchedule, ProgramSchedule
+from diastole_sim.lowering.tensors import ProgramTensors
+from diastole_sim.lowering.updates import LOSS, Updates
+from diastole_sim.program.chains.inputs import copied, copied_columns
+from diastole_sim.program.chains.losses import mean_loss
+from diastole_sim.program.command_list import CommandList
+from diastole_sim.program.fusion import ChainPart
+from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, stream_of
+from diastole_sim.program.program import EVALUATION, OUTPUT, TRAINING, TrainingProgram
+from diastole_sim.program.program_tables import OWN_CONSTANTS
+from diastole_sim.program.step_widths import StepWidths
+from diastole_sim.program.writer import ChainCall, Writer
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.limits import Limits, VectorTable, slot_words
+from diastole_sim.spec.micro import FLOOR, INVERSE, SCALE
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.stream_table import Descriptor, Kind
+from diastole_sim.train.draws import initial_weights
+
+_SCALES = [f"K[{number}]" for number in (SCALE, INVERSE, FLOOR)]
+"""Constants that a load of the loss scale's floor writes."""
+BIAS_LAYERS = 0x4000
+"""Number that is added to a layer for the draws of a random bias."""
+BEFORE_THE_FIRST = 2**32 - 1
+"""Step of the random bits for the first conversion of the weights."""
+
+
+def training_program(
+    recipe: TrainingRecipe,
+    training: StoredSamples,
+    held_out: StoredSamples,
+    *,
+    numerics: Numerics,
+    limits: Limits,
+) -> TrainingProgram:
+    """Return the program for a machine with these numerics and limits. ValueError if the machine
+    has no vector unit, if scales must be given by the host, or if tables or panel of the vector
+    unit are too small."""
+    if limits.vector is None:
+        raise ValueError("a program needs a machine with a vector unit")
+    if numerics.source == "host":
+        raise ValueError(
+            "scale.source must be current or delayed for a program, not host: no host sets scales"
+        )
+    plan = MemoryPlan(
+        numerics=numerics,
+        data_width=limits.data_width,
+        panel_vectors=limits.vector.panel_vectors,
+        by_slot=recipe.precision.classes if recipe.precision else (),
+    )
+    tensors = ProgramTensors(recipe, training, held_out, first_parameters(recipe), plan)
+    builder = _Builder(tensors, Writer(plan, limits), limits)
+    return builder.program()
+
+
+def first_parameters(recipe: TrainingRecipe) -> dict[str, NDArray[np.float32]]:
+    """Return the initial parameters by name, with shapes as in the graph.
+
+    Random weights are those of :func:`diastole_sim.train.draws.initial_weights`, with the number of
+    the first layer that reads the weight. A random bias is drawn as a weight of one input.
+    """
+    layers: dict[str, int] = {}
+    for number, node in enumerate(recipe.linears):
+        for place, name in enumerate(node.operands[1:]):
+            layers.setdefault(name, number + place * BIAS_LAYERS)
+    found: dict[str, NDArray[np.float32]] = {}
+    for name, parameter in recipe.graph.parameters.items():
+        shape = parameter.shape
+        if parameter.initial == HE:
+            drawn = initial_weights(prod(shape[1:]), shape[0], seed=recipe.seed, layer=layers[name])
+            found[name] = np.ascontiguousarray(drawn.T.astype(np.float32)).reshape(shape)
+        else:
+            found[name] = np.full(shape, float(parameter.initial == ONES), np.float32)
+    return found
+
+
+class _Builder:
+    """Builder of a program from placed tensors."""
+
+    def __init__(self, tensors: ProgramTensors, writer: Writer, limits: Limits):
+        self.tensors, self.writer, self.limits = tensors, writer, limits
+        self.recipe, self.plan = tensors.recipe, tensors.plan
+        self.parameters = Parameters(self.recipe, tensors)
+        self.schedule = ProgramSchedule(self.plan.block)
+        self.updates = Updates(tensors, self.parameters, self.schedule)
+        self.forward = ForwardPass(
+            self.recipe,
+            self.parameters,
+            self.schedule,
+            rows=self.recipe.batch,
+            first_layer=0,
+            bias_of=lambda name: self.parameters.biases[name].state["w"],
+        )
+        self.backward = BackwardPass(self.forward, self.schedule, self.updates)
+        loss = self._loss()  # places numbers in the panel before the parameters
+        self.parameters.place()
+        self._write_schedule(loss)
+
+    def program(self) -> TrainingProgram:
+        """Return the program."""
+        tensors, plan, writer = self.tensors, self.plan, self.writer
+        widths = self._widths()
+        grouped = self.schedule.grouped()
+        body = writer.segment(partial(self._write_step, grouped, widths))
+        evaluation = self._evaluation()
+        # Commands before the first step; a later run continues at ``resume``.
+        commands = self._empty_slots()
+        if widths is not None:
+            commands.extend(widths.begin())
+        commands.extend(writer.segment(self._convert_weights))
+        resume = len(commands)
+        tables, body = writer.with_tables(body, tensors.initial, "training")
+        commands.extend(self._copies(into_panel=True), tables)
+        # The step, which ``next`` repeats, and the copies back to memory.
+        target = len(commands)
+        commands.extend(body)
+        commands.add(Command.next(target), alone=True)
+        commands.extend(self._copies(into_panel=False))
+        self._fill_skipped_images()
+        training = commands.commands(entries=(resume, target))
+        evaluating = evaluation.commands()
+        for name, each in ((TRAINING, training), (EVALUATION, evaluating)):
+            _, tensors.initial[name] = plan.commands(name, each)
+        return TrainingProgram(
+            training=training,
+            resume=resume,
+            evaluation=evaluating,
+            steps=self.recipe.steps,
+            areas=plan.areas,
+            initial=tensors.initial,
+            panel=plan.in_panel,
+            memory_bytes=plan.end,
+            parameters=tuple(self.parameters.layers),
+            loss_scaling=self.recipe.loss_scaling,
+        )
+
+    # The step.
+
+    def _write_schedule(self, loss: list[ChainPart]) -> None:
+        """Append the products and parts of a step to the schedule."""
+        tensors = self.tensors
+        kind = Kind.GATHERED_U8 if tensors.training.are_bytes else Kind.GATHERED_F32
+        samples = stream_of(tensors.training_area, kind)
+        self.schedule.add(
+            input_part(
+                tensors.training,
+                samples,
+                self.recipe.samples,
+                self.recipe.batch,
+                row_list=tensors.rows,
+            )
+        )
+        self.forward.write()
+        for part in loss:
+            self.schedule.add(part)
+        self._mean_loss()
+        self.backward.write()
+        if self.recipe.waits:
+            self.updates.write_waiting()
+
+    def _loss(self) -> list[ChainPart]:
+        """Return the parts of the loss and of the gradient by the network's result."""
+        recipe, tensors = self.recipe, self.tensors
+        labels = recipe.loss.labels
+        return recipe.loss.parts(
+            LossUse(
+                attributes=recipe.loss_node.attributes,
+                shape=(recipe.batch, recipe.columns(recipe.result)),
+                result=recipe.result,
+                gradient=self.backward.gradient,
+                target=tensors.targets,
+                row_list=None if labels else tensors.rows,
+                row_losses=stream_of(tensors.row_losses, Kind.ROW),
+                scaled=recipe.scaled,
+                spare=tensors.spare,
+            )
+        )
+
+    def _mean_loss(self) -> None:
+        """Append the mean of the losses of all rows."""
+        recipe, tensors = self.recipe, self.tensors
+        count = recipe.loss.mean_over(recipe.batch, recipe.columns(recipe.result))
+        constant = Descriptor(kind=Kind.CONSTANT, address=LOSS, watch=1)
+        self.schedule.add(
+            ChainPart(
+                chain=mean_loss().with_values(**{"1/samples": 1 / count}),
+                shape=(1, recipe.batch),
+                inputs={"losses": stream_of(tensors.row_losses)},
+                outputs={
+                    "loss": stream_of(tensors.losses, Kind.ROW, per_step=True),
+                    "constant": BoundStream(name=f"K[{LOSS}]", descriptor=constant),
+                },
+                apart=True,
+            )
+        )
+
+    def _write_step(self, grouped: GroupedSchedule, widths: StepWidths | None) -> None:
+        """Append the commands of a step, from the constants to the updates."""
+        self._load_constants()
+        if widths is not None:
+            widths.begin_step(self.writer.commands)
+        self._write_groups(self.writer, grouped, "")
+        if widths is not None:
+            widths.end_step(self.writer.commands)
+
+    def _write_groups(self, writer: Writer, grouped: GroupedSchedule, prefix: str) -> None:
+        """Place the values of a schedule and append the commands. ``prefix``: first word of the
+        names in memory."""
+        schedule = grouped.schedule
+        images = {
+            (value, name): self.tensors.image(
+                name, f"{prefix}{value} image {name}", layer, *schedule.shapes[value]
+            )
+            for (value, name), layer in schedule.image_layers.items()
+        }
+        floats = {
+            value: schedule.kept.get(value)
+            or stream_of(
+                self.plan.tensor(f"{prefix}{value}", schedule.kind(value), *schedule.shapes[value])
+            )
+            for value in grouped.in_memory()
+        }
+        grouped.write(writer, images, floats)
+
+    def _load_constants(self) -> None:
+        """Append loads of the constants of the step: constants of the optimiser, if any, and the
+        smallest scale of the loss."""
+        tensors = self.tensors
+        numbers = [f"K[{number}]" for number in tensors.step_numbers.values()]
+        for table, first, writes in (
+            (tensors.step_table, OWN_CONSTANTS, numbers),
+            (tensors.floors, FLOOR, _SCALES),
+        ):
+            if table is not None:
+                load = Command.load(
+                    VectorTable.CONSTANTS,
+                    address=table.address,
+                    first=first,
+                    count=table.shape[1],
+                    advance=table.pitch,
+                )
+                self.writer.commands.add(load, writes=writes)
+
+    # The evaluation.
+
+    def _evaluation(self) -> CommandList:
+        """Return the commands that compute the network's result for the held-out samples, with
+        separate tables. The layers are numbered after the last layer, so no random bits are shared
+        with training."""
+        recipe, plan = self.recipe, self.plan
+        writer, schedule = Writer(plan, self.limits), ProgramSchedule(plan.block)
+        held_out = self.tensors.held_out
+        rows = len(held_out.inputs)
+        schedule.add(
+            input_part(held_out, stream_of(self.tensors.held_out_area), recipe.samples, rows)
+        )
+        forward = ForwardPass(
+            recipe,
+            self.parameters,
+            schedule,
+            rows=rows,
+            first_layer=recipe.depth,
+            bias_of=lambda name: self.parameters.biases[name].stored["w"],
+        )
+        forward.write()
+        result = plan.tensor(OUTPUT, Kind.F32, rows, recipe.columns(recipe.result))
+        schedule.keep(forward.value[recipe.result], stream_of(result))
+        write = partial(self._write_groups, writer, schedule.grouped(), "evaluation ")
+        body = writer.segment(write)
+        commands = CommandList()
+        commands.extend(*writer.with_tables(body, self.tensors.initial, "evaluation"))
+        return commands
+
+    # Before the first step, and between runs.
+
+    def _widths(self) -> StepWidths | None:
+        """Return the widths that the machine decides, None without ``precision``. ValueError if
+        the machine decides no widths of a class."""
+        recipe = self.recipe
+        if recipe.precision is None:
+            return None
+        for name in recipe.precision.classes:
+            if not self.limits.choices[CLASS_NAMES.index(name)]:
+                raise ValueError(f"the machine decides no widths of class {name}")
+        return StepWidths(
+            recipe.precision,
+            steps=recipe.steps,
+            layers=recipe.depth,
+            plan=self.plan,
+            initial=self.tensors.initial,
+        )
+
+    def _empty_slots(self) -> CommandList:
+        """Return commands that clear the slots of scales, which at first hold arbitrary values or
+        values of an earlier run."""
+        plan, commands = self.plan, CommandList()
+        if plan.slots:
+            words = plan.slots * slot_words(plan.numerics)
+            area = plan.take("empty slots", "table", (words,), 4 * words)
+            self.tensors.initial[area.name] = bytes(area.length)
+            load = Command.load(VectorTable.AMAX, address=area.address, first=0, count=words)
+            commands.add(load, alone=True)
+        return commands
+
+    def _convert_weights(self) -> None:
+        """Append the first conversions of the weights."""
+        for weight in self.parameters.weights.values():
+            self.writer.convert(weight.stored["w"], weight.image, step=BEFORE_THE_FIRST)
+
+    def _copies(self, *, into_panel: bool) -> CommandList:
+        """Return copies of the parameters that a step has in the panel, from memory to the panel or
+        back."""
+        writer, commands = Writer(self.plan, self.limits), CommandList()
+        segment = writer.segment(partial(self._copy, writer, into_panel=into_panel))
+        name = "copies into the panel" if into_panel else "copies back to memory"
+        commands.extend(*writer.with_tables(segment, self.tensors.initial, name))
+        return commands
+
+    def _copy(self, writer: Writer, *, into_panel: bool) -> None:
+        for each in self.parameters.in_order():
+            if not in_panel(each.state):
+                continue
+            is_bias = isinstance(each, PlacedBias)
+            rows = self.plan.block if is_bias else each.inputs
+            for name, stored in each.stored.items():
+                streams = stored, each.state[name]
+                source, target = streams if into_panel else reversed(streams)
+                use = ChainCall(
+                    chain=copied_columns() if is_bias else copied(),
+                    shape=(rows, each.outputs),
+                    inputs={"x": source},
+                    outputs={"y": target},
+                )
+                writer.chain(use)
+
+    def _fill_skipped_images(self) -> None:
+        """Fill the floats of images that a conversion reads after a skipped first update."""
+        for weight in self.parameters.weights.values():
+            floats = self.writer.floats.get(weight.image.name)
+            if floats is not None:
+                self.tensors.initial[floats.name] = self.tensors.initial[weight.name]

@@ -1,0 +1,187 @@
+"""Describe a training: the graph, the optimiser, the order of the samples, and the options."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.graph.graph import Graph, GraphError, Node
+from diastole_sim.graph.operations.linear import LinearOp
+from diastole_sim.graph.operations.operation import ElementOperation, LossOperation
+from diastole_sim.graph.operations.table import OPERATIONS
+from diastole_sim.program.chain import Chain
+from diastole_sim.program.chains.updates import Options
+from diastole_sim.program.recipe import Optimiser
+from diastole_sim.spec.require import require_choice, require_int
+from diastole_sim.train.loss_scaling import LossScaling
+from diastole_sim.train.precision import MACHINE_PRECISIONS, Precision
+
+LONGEST_WITH_SUM = 8
+"""Most lines of the update of a bias, for an update in one chain with the sum of the gradient."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRecipe:
+    """Recipe for the training of a network.
+
+    - ``graph``: graph whose result is a loss, with the batch of a step.
+    - ``batches``: rows of the training samples for each step, (steps, batch).
+    - ``clip``: largest norm of all gradients together.
+    - ``precision``: rule for the widths of the named classes, which the machine decides; None for
+      the widest.
+    - ``seed``: seed of the initial weights.
+
+    GraphError for a graph that no machine can train. ValueError without a step, or for a
+    ``precision`` that no machine has.
+    """
+
+    graph: Graph
+    optimiser: Optimiser
+    batches: NDArray[np.int64]
+    clip: float | None = None
+    loss_scaling: LossScaling | None = None
+    precision: Precision | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self.graph)
+        require_int("steps", self.steps, 1, 2**32 - 2)
+        if self.batch != self.graph.batch:
+            raise GraphError(
+                f"the graph is for batches of {self.graph.batch} samples, but a step has "
+                f"{self.batch}"
+            )
+        if self.precision is not None:
+            require_choice("precision", self.precision.kind, MACHINE_PRECISIONS)
+
+    @property
+    def steps(self) -> int:
+        return self.batches.shape[0]
+
+    @property
+    def batch(self) -> int:
+        return self.batches.shape[1]
+
+    @cached_property
+    def linears(self) -> tuple[Node, ...]:
+        """Linear layers in order. The number of a layer is the place in this order."""
+        return tuple(node for node in self.graph.nodes if node.operation == LinearOp.name)
+
+    @property
+    def depth(self) -> int:
+        """Number of linear layers."""
+        return len(self.linears)
+
+    @property
+    def loss_node(self) -> Node:
+        """Node of the loss."""
+        return next(node for node in self.graph.nodes if node.name == self.graph.output)
+
+    @property
+    def loss(self) -> LossOperation:
+        operation = OPERATIONS[self.loss_node.operation]
+        assert isinstance(operation, LossOperation)
+        return operation
+
+    @property
+    def result(self) -> str:
+        """Name of the network's result, which the loss compares with the target."""
+        return self.loss_node.operands[0]
+
+    @property
+    def samples(self) -> str:
+        """Name of the input that receives samples."""
+        target = self.loss_node.operands[1]
+        return next(name for name in self.graph.inputs if name != target)
+
+    @property
+    def decides(self) -> bool:
+        """True if the counts of the monitor decide widths."""
+        return self.precision is not None and self.precision.kind == "fast"
+
+    @property
+    def waits(self) -> bool:
+        """True if updates wait for all gradients."""
+        return self.clip is not None or self.loss_scaling is not None
+
+    @property
+    def scaled(self) -> bool:
+        """True if the gradient of the loss is multiplied by a scale."""
+        return self.loss_scaling is not None
+
+    @property
+    def sums_first(self) -> bool:
+        """True if the gradient of a bias is summed first, and the bias is then updated as a tensor
+        of whole blocks.
+
+        An update of one row uses little of a block, so only a short update is done together with
+        the sum. Under loss scaling the sum must be known before the first update, since the sum may
+        overflow. If gradients are clipped, the sum of all squares shows the overflow.
+        """
+        if self.scaled and self.clip is None:
+            return True
+        return self.update(bias=True).text.count("\n") > LONGEST_WITH_SUM
+
+    def update(self, *, bias: bool, image: bool = True) -> Chain:
+        """Return the chain of the optimiser."""
+        return self.optimiser.chain(
+            Options(
+                bias=bias,
+                image=image,
+                clipped=self.clip is not None,
+                scaled=self.scaled,
+            )
+        )
+
+    def columns(self, name: str) -> int:
+        """Return the elements of a sample's part of an input or result."""
+        return prod(self.graph.shape(name)[1:])
+
+
+def _check(graph: Graph) -> None:
+    """GraphError for a graph that no machine can train: every problem at once."""
+    last = next((node for node in graph.nodes if node.name == graph.output), None)
+    if last is None or not isinstance(OPERATIONS[last.operation], LossOperation):
+        raise GraphError(f"{graph.output}: the result of a training must be a loss")
+    target = last.operands[1]
+    if target not in graph.inputs or len(graph.inputs) != 2:
+        names = ", ".join(graph.inputs)
+        raise GraphError(
+            f"{last}: a training reads samples and targets, two inputs, and the loss reads the "
+            f"targets, but the inputs are {names}"
+        )
+    problems = [
+        problem for node in graph.nodes for problem in _problems(graph, node) if node is not last
+    ]
+    problems += [
+        f"{node}: only the loss reads {target}"
+        for node in graph.nodes
+        if node is not last and target in node.operands
+    ]
+    if last.name not in graph.differentiated:
+        problems.append(f"{last}: the loss depends on no trainable parameter")
+    if problems:
+        raise GraphError(*problems)
+
+
+def _problems(graph: Graph, node: Node) -> Sequence[str]:
+    """Return why a machine cannot compute a node."""
+    operation = OPERATIONS[node.operation]
+    if isinstance(operation, LinearOp):
+        x, *parameters = node.operands
+        wrong = [each for each in parameters if each not in graph.parameters]
+        wrong += [x] if x in graph.parameters else []
+        return [
+            f"{node}: weight and bias must be parameters and the input a tensor, unlike {each}"
+            for each in wrong
+        ]
+    if not isinstance(operation, ElementOperation):
+        return [f"{node}: the machine has no program for {node.operation} here"]
+    return [
+        f"{node}: only a linear layer reads a parameter such as {each}"
+        for each in node.operands
+        if each in graph.parameters
+    ]

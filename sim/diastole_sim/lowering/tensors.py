@@ -1,0 +1,155 @@
+"""Place everything that a training program keeps in memory besides parameters and values: samples,
+tables, losses."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.device.interface import TAGS_PER_LAYER
+from diastole_sim.lowering.recipe import TrainingRecipe
+from diastole_sim.lowering.samples import StoredSamples
+from diastole_sim.program.memory_plan import (
+    INT32,
+    BoundStream,
+    MemoryPlan,
+    PlannedArea,
+    PlannedImage,
+    stream_of,
+)
+from diastole_sim.program.program import FLOORS, LOSSES, STEP_TABLE
+from diastole_sim.program.program_tables import OWN_CONSTANTS, STEP_CONSTANTS
+from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.stream_table import Kind, PanelOrder
+
+
+class ProgramTensors:
+    """Tensors of a recipe in memory.
+
+    - ``initial``: bytes of the areas that do not begin as zeros.
+    - ``first``: initial parameters by name, with shapes as in the graph.
+    - ``training``, ``held_out``: samples. ``training_area``, ``held_out_area``: their places.
+    - ``rows``, ``targets``: rows and targets of every step.
+    - ``floors``: smallest scale of the loss in every step, None without a table of floors.
+    - ``row_losses``, ``losses``: loss of every row, and loss of every step.
+    - ``step_numbers``: numbers of the constants of a step, by name.
+    """
+
+    def __init__(
+        self,
+        recipe: TrainingRecipe,
+        training: StoredSamples,
+        held_out: StoredSamples,
+        first: Mapping[str, NDArray[np.float32]],
+        plan: MemoryPlan,
+    ):
+        self.recipe, self.plan, self.first = recipe, plan, first
+        self.training, self.held_out = training, held_out
+        self.initial: dict[str, bytes] = {}
+        self.step_numbers = {
+            name: OWN_CONSTANTS + place for place, name in enumerate(recipe.optimiser.of_step(0))
+        }
+        if len(self.step_numbers) > STEP_CONSTANTS:
+            raise ValueError(
+                f"{len(self.step_numbers)} constants change from step to step, but the "
+                f"machine has room for {STEP_CONSTANTS}"
+            )
+        self.training_area = self._stored("training samples", training)
+        self.held_out_area = self._stored("held-out samples", held_out)
+        self.rows = self._lists("rows of steps", recipe.batches)
+        self.targets = self._targets(training)
+        self.step_table = self._step_table() if self.step_numbers else None
+        self.floors = self._floors()
+        self.row_losses = plan.tensor("losses of rows", Kind.F32, 1, recipe.batch)
+        self.losses = plan.by_step(LOSSES, "f32", recipe.steps, 1)
+
+    def spare(self, name: str, order: PanelOrder, rows: int, cols: int) -> BoundStream:
+        """Place a tensor, or a vector with a number for every row, in the panel if enough vectors
+        are free, otherwise in memory."""
+        in_panel = self.plan.panel(f"{name} of the loss", order, rows, cols)
+        if in_panel is not None:
+            return in_panel
+        if order == PanelOrder.BLOCK:
+            return stream_of(self.plan.tensor(f"{name} of the loss", Kind.F32, rows, cols))
+        return stream_of(self.plan.vector(f"{name} of the loss", Kind.ROW, rows))
+
+    def fill(self, area: PlannedArea, rows: NDArray[np.generic]) -> None:
+        """Fill an area with rows of numbers, ``pitch`` bytes apart."""
+        data = np.ascontiguousarray(rows).view(np.uint8)
+        pitch = area.pitch or area.length
+        padded = np.zeros((len(data), pitch), np.uint8)
+        padded[:, : data.shape[1]] = data
+        self.initial[area.name] = padded.tobytes()
+
+    def image(
+        self,
+        tensor_class: str,
+        name: str,
+        layer: int,
+        rows: int,
+        cols: int,
+        *,
+        decides: bool = True,
+    ) -> PlannedImage:
+        """Place an operand of a layer's products, with the tag of the operand in all commands.
+        Layers of an evaluation are numbered after the last layer."""
+        tag = slot = TAGS_PER_LAYER * layer + CLASS_NAMES.index(tensor_class)
+        trains = layer < self.recipe.depth
+        if tensor_class in self.plan.by_slot:  # images of evaluations have the widths of training
+            slot %= TAGS_PER_LAYER * self.recipe.depth
+        return self.plan.image(
+            name,
+            tensor_class,
+            (rows, cols),
+            tag=tag,
+            slot=slot,
+            decides=trains and decides and self.recipe.decides,
+        )
+
+    def _stored(self, name: str, samples: StoredSamples) -> PlannedArea:
+        kind = Kind.U8 if samples.are_bytes else Kind.F32
+        area = self.plan.tensor(name, kind, *samples.inputs.shape)
+        self.fill(area, samples.inputs)
+        return area
+
+    def _targets(self, training: StoredSamples) -> BoundStream:
+        """Place the labels of every step, or the numbers to learn of every sample."""
+        if training.are_labelled:
+            return self._lists("labels of steps", training.targets[self.recipe.batches])
+        area = self.plan.tensor("training targets", Kind.F32, *training.targets.shape)
+        self.fill(area, training.targets.astype("<f4"))
+        return stream_of(area, Kind.GATHERED_F32)
+
+    def _lists(self, name: str, values: NDArray[np.generic]) -> BoundStream:
+        """Place the integers of every step and return the stream."""
+        area = self.plan.by_step(name, INT32, *values.shape)
+        self.fill(area, values.astype("<i4"))
+        return stream_of(area, Kind.LABELS, per_step=True)
+
+    def _step_table(self) -> PlannedArea:
+        values = [self._of_step(step) for step in range(self.recipe.steps)]
+        table = np.array(values, dtype=np.float64).astype("<f4")
+        area = self.plan.by_step(STEP_TABLE, "f32", *table.shape)
+        self.fill(area, table)
+        return area
+
+    def _of_step(self, step: int) -> list[float]:
+        """Return the constants of a step in the order of their numbers."""
+        numbers = self.recipe.optimiser.of_step(step)
+        if set(numbers) != set(self.step_numbers):
+            raise ValueError(
+                "the same constants must change in every step, but step 0 changes "
+                f"{', '.join(self.step_numbers)} and step {step} changes "
+                f"{', '.join(numbers) or 'none'}"
+            )
+        return [numbers[name] for name in self.step_numbers]
+
+    def _floors(self) -> PlannedArea | None:
+        """Place the smallest scale of the loss in every step; None without a table of floors."""
+        scaling = self.recipe.loss_scaling
+        if scaling is None or not scaling.floors:
+            return None
+        values = [[2.0 ** scaling.floor(step)] for step in range(self.recipe.steps)]
+        area = self.plan.by_step(FLOORS, "f32", self.recipe.steps, 1)
+        self.fill(area, np.array(values, "<f4"))
+        return area

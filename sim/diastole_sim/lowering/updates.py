@@ -1,0 +1,177 @@
+"""Lower the updates of parameters, at once or after all gradients are known."""
+
+from dataclasses import replace
+
+from diastole_sim.lowering.parameters import Parameters, PlacedBias, PlacedWeight
+from diastole_sim.lowering.schedule import ProgramSchedule
+from diastole_sim.lowering.tensors import ProgramTensors
+from diastole_sim.program.chain import Chain
+from diastole_sim.program.chains.sums import bias_squares, bias_sums, clip_factor, column_squares
+from diastole_sim.program.chains.updates import CLIP_FACTOR
+from diastole_sim.program.fusion import ChainPart, Value
+from diastole_sim.program.memory_plan import BoundStream, stream_of
+from diastole_sim.program.program_tables import FIRST_WRITTEN
+from diastole_sim.spec.image import round_up
+from diastole_sim.spec.stream_table import Descriptor, Kind
+
+LOSS, CLIP = FIRST_WRITTEN, FIRST_WRITTEN + 1
+"""Constants that chains write: the loss of the step, and the clip factor of the gradients."""
+
+
+class Updates:
+    """Updates of a training step."""
+
+    def __init__(self, tensors: ProgramTensors, parameters: Parameters, schedule: ProgramSchedule):
+        self.tensors, self.parameters, self.schedule = tensors, parameters, schedule
+        self.recipe, self.plan = tensors.recipe, tensors.plan
+
+    def watched(self, stream: BoundStream) -> BoundStream:
+        """Return the stream, with the watch bit set under loss scaling: a number that is not finite
+        is then an overflow."""
+        watch = int(self.recipe.scaled)
+        return replace(stream, descriptor=replace(stream.descriptor, watch=watch))
+
+    def weight(self, weight: PlacedWeight, gradient: Value) -> None:
+        """Append the update of a weight, or store the gradient if updates wait."""
+        if weight.gradient is not None:
+            self.schedule.keep(gradient, weight.gradient)
+            return
+        self._update_weight(weight, gradient)
+
+    def bias(self, bias: PlacedBias) -> None:
+        """Append the update of a bias, unless updates wait."""
+        if not self.recipe.waits:
+            self._sum_bias(bias)
+            self._update_bias(bias)
+
+    def write_waiting(self) -> None:
+        """Append the updates that wait for all gradients. Everything that may overflow is computed
+        before the first update, so a step is skipped as a whole. Sums of biases come first too,
+        unless the sum of all squares covers them."""
+        trained = [each for each in self.parameters.in_order() if _is_trained(each)]
+        for each in trained:
+            if isinstance(each, PlacedBias):
+                self._sum_bias(each)
+        if self.recipe.clip is not None:
+            self._clip(self.recipe.clip, trained)
+        for each in trained:
+            if isinstance(each, PlacedBias):
+                self._update_bias(each)
+            else:
+                assert each.gradient is not None
+                self._update_weight(each, each.gradient)
+
+    def _update_weight(self, weight: PlacedWeight, gradient: Value | BoundStream) -> None:
+        part = ChainPart(
+            chain=self._with_constants(self.recipe.update(bias=False)),
+            shape=(weight.inputs, weight.outputs),
+            inputs={"g": gradient, **weight.state},
+            outputs={**weight.state, "image": weight.image},
+            numbers=self._numbers(),
+            skip=self.recipe.scaled,
+            update=True,
+        )
+        self.schedule.add(part)
+
+    def _update_bias(self, bias: PlacedBias) -> None:
+        chain, shape, state = self.recipe.update(bias=True), (1, bias.outputs), bias.state
+        gradient = bias.sums
+        if bias.summed is not None:
+            chain = self.recipe.update(bias=False, image=False)
+            shape = self.plan.folded(bias.outputs)
+            state = {name: each for name, each in bias.folded.items() if name != "g"}
+            gradient = bias.folded["g"]
+        assert gradient is not None
+        part = ChainPart(
+            chain=self._with_constants(chain),
+            shape=shape,
+            inputs={"g": gradient, **state},
+            outputs=state,
+            numbers=self._numbers(),
+            skip=self.recipe.scaled,
+            update=True,
+            apart=True,
+        )
+        self.schedule.add(part)
+
+    def _sum_bias(self, bias: PlacedBias) -> None:
+        """Append the sum of a bias's gradient, if the update of the bias reads the sum. An overflow
+        of the sum is noted."""
+        if bias.summed is None or bias.sums is None:
+            return
+        part = ChainPart(
+            chain=bias_sums(),
+            shape=(1, bias.outputs),
+            inputs={"db": bias.sums},
+            outputs={"sums": self.watched(bias.summed)},
+            skip=self.recipe.scaled,
+            update=True,
+            apart=True,
+        )
+        self.schedule.add(part)
+
+    def _with_constants(self, chain: Chain) -> Chain:
+        values = self.recipe.optimiser.constants()
+        missing = [
+            name
+            for name, value in chain.constants.items()
+            if value is None and name not in values and name not in self._numbers()
+        ]
+        if missing:
+            names = ", ".join(values) or "none"
+            raise ValueError(
+                f"{chain.name} uses K[{missing[0]}], which has no value; the constants are {names}"
+            )
+        used = {name: value for name, value in values.items() if name in chain.constants}
+        return chain.with_values(**used)
+
+    def _numbers(self) -> dict[str, int]:
+        """Return the numbers of the constants that change."""
+        return self.tensors.step_numbers | ({CLIP_FACTOR: CLIP} if self.recipe.clip else {})
+
+    def _clip(self, norm: float, trained: list[PlacedWeight | PlacedBias]) -> None:
+        """Append the clip factor of all gradients, from the squares of every column of each
+        gradient."""
+        parts = [round_up(4 * each.outputs, self.plan.beat_bytes) for each in trained]
+        size = sum(parts) // 4
+        area = self.plan.tensor("squares of columns", Kind.F32, 1, size)
+        place = area.address
+        for number, (each, length) in enumerate(zip(trained, parts, strict=True), 1):
+            if isinstance(each, PlacedBias):
+                chain, name, source, rows = bias_squares(), "db", each.sums, 1
+            else:
+                chain, name, source, rows = column_squares(), "values", each.gradient, each.inputs
+            assert source is not None
+            sums = Descriptor(kind=Kind.COLUMN, address=place)
+            # The clip factor reads the whole area, and must wait for the last sums.
+            label = area.name if number == len(trained) else f"squares at {place}"
+            part = ChainPart(
+                chain=chain,
+                shape=(rows, each.outputs),
+                inputs={name: source},
+                outputs={"sums": BoundStream(name=label, descriptor=sums)},
+                skip=self.recipe.scaled,
+                apart=True,
+            )
+            self.schedule.add(part)
+            place += length
+        factor = Descriptor(kind=Kind.CONSTANT, address=CLIP)
+        outputs = {"factor": BoundStream(name=f"K[{CLIP}]", descriptor=factor)}
+        if self.recipe.scaled:
+            total = self.plan.vector("sum of squares", Kind.ROW, 1)
+            outputs["sum"] = self.watched(stream_of(total))
+        part = ChainPart(
+            chain=clip_factor(scaled=self.recipe.scaled).with_values(max_norm=norm),
+            shape=(1, size),
+            inputs={"squares": stream_of(area)},
+            outputs=outputs,
+            skip=self.recipe.scaled,
+            apart=True,
+        )
+        self.schedule.add(part)
+
+
+def _is_trained(parameter: PlacedWeight | PlacedBias) -> bool:
+    if isinstance(parameter, PlacedBias):
+        return parameter.sums is not None
+    return parameter.trainable

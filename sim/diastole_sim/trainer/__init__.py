@@ -1,0 +1,1 @@
+"""Train the networks of tasks by programs, and report the results."""

@@ -1,0 +1,107 @@
+"""Train a network in float32: the result of a program without quantisation."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from diastole_sim.device.interface import Floats
+from diastole_sim.graph.gradients import Evaluation, differentiate, evaluate
+from diastole_sim.lowering.program import first_parameters
+from diastole_sim.lowering.recipe import TrainingRecipe
+from diastole_sim.program.chain import Chain
+from diastole_sim.program.chains.sums import clip_factor
+from diastole_sim.program.chains.updates import CLIP_FACTOR
+from diastole_sim.program.evaluate import in_float64
+from diastole_sim.train import host
+from diastole_sim.train.samples import Samples
+
+BLOCK = 32
+"""Side of the blocks of chains. Only the order of sums depends on the side."""
+
+
+class FloatRun:
+    """Training run with the network, optimiser, data and order of a recipe.
+
+    The graph is computed in float32, and the updates are the program's chains in float64 with
+    results in float32. Losses have no scale.
+
+    ``state``: parameters, and the numbers that the optimiser keeps, by the names of the graph and
+    of the chains.
+    """
+
+    def __init__(self, recipe: TrainingRecipe, training: Samples):
+        self.recipe, self.training = replace(recipe, loss_scaling=None), training
+        self.update_chain = self.recipe.update(bias=False)
+        names = [name for name in self.update_chain.inputs if name not in ("g", "w")]
+        self.state: dict[str, dict[str, Floats]] = {
+            name: {"w": first} | {each: np.zeros_like(first) for each in names}
+            for name, first in first_parameters(recipe).items()
+        }
+
+    def step(self, number: int) -> float:
+        """Do one step and return the loss before the update."""
+        found = self._evaluated(self.training.take(self.recipe.batches[number]))
+        gradients = differentiate(found)
+        trained = [name for name in self.state if self.recipe.graph.parameters[name].trainable]
+        constants = {**self.recipe.optimiser.constants(), **self.recipe.optimiser.of_step(number)}
+        if self.recipe.clip is not None:
+            wanted = {name: gradients[name] for name in trained}
+            constants[CLIP_FACTOR] = self._clip_factor(self.recipe.clip, wanted)
+        for name in trained:
+            self.state[name] = self._updated(self.state[name], gradients[name], constants)
+        return float(found.output)
+
+    def parameters(self) -> dict[str, Floats]:
+        """Return all parameters by name, in the form of a program: a weight has the shape
+        inputs x outputs."""
+        return {
+            name: np.ascontiguousarray(self.state[name]["w"].T)
+            for node in self.recipe.linears
+            for name in node.operands[1:]
+        }
+
+    def evaluate(self, samples: Samples) -> tuple[float, float]:
+        """Return loss and accuracy on samples."""
+        z = self._evaluated(samples).values[self.recipe.result]
+        loss, _ = host.softmax_cross_entropy(z, samples.labels)
+        return float(loss), host.accuracy(z, samples.labels)
+
+    def _evaluated(self, samples: Samples) -> Evaluation:
+        """Return all results for samples."""
+        graph = self.recipe.graph
+        arrays = {
+            self.recipe.samples: samples.inputs.astype(np.float32),
+            self.recipe.loss_node.operands[1]: samples.labels,
+        }
+        shapes = {name: (len(samples.labels), *shape[1:]) for name, shape in graph.inputs.items()}
+        inputs = {name: arrays[name].reshape(shapes[name]) for name in graph.inputs}
+        parameters = {name: each["w"] for name, each in self.state.items()}
+        return evaluate(replace(graph, inputs=shapes), inputs, parameters)
+
+    def _clip_factor(self, norm: float, gradients: Mapping[str, Floats]) -> float:
+        """Return the clip factor of all gradients."""
+        squares = [[float(np.square(each).sum()) for each in gradients.values()]]
+        streams = {"squares": np.array(squares, np.float32)}
+        shape, constants = (1, len(squares[0])), {"max_norm": norm}
+        return float(_computed(clip_factor(), streams, shape, constants)["factor"])
+
+    def _updated(
+        self, state: dict[str, Floats], gradient: Floats, constants: Mapping[str, float]
+    ) -> dict[str, Floats]:
+        shape = gradient.shape if gradient.ndim > 1 else (1, *gradient.shape)
+        inputs = {name: each.reshape(shape) for name, each in {"g": gradient, **state}.items()}
+        outputs = _computed(self.update_chain, inputs, shape, constants)
+        return {name: outputs[name].reshape(gradient.shape) for name in state}
+
+
+def _computed(
+    chain: Chain,
+    inputs: Mapping[str, Floats],
+    shape: tuple[int, ...],
+    constants: Mapping[str, float],
+) -> dict[str, Floats]:
+    """Return the outputs of a chain in float32."""
+    rows, columns = shape
+    outputs = in_float64(chain, inputs, shape=(rows, columns), block=BLOCK, constants=constants)
+    return {name: values.astype(np.float32) for name, values in outputs.items()}

@@ -1,0 +1,102 @@
+"""Train a graph whose products are the golden device's, and whose everything else is numpy float64:
+what a program must come close to."""
+
+import numpy as np
+
+from diastole_sim.golden.numpy_device import NumpyDevice
+from diastole_sim.graph.operations.operation import OperationUse
+from diastole_sim.graph.operations.table import OPERATIONS
+from diastole_sim.lowering.program import first_parameters
+
+
+class QuantisedGraph:
+    """``recipe``: as of a program. ``update``: new values of a parameter, from its name, its values
+    and its gradient."""
+
+    def __init__(self, recipe, numerics, update, seed=0):
+        self.recipe, self.graph, self.update = recipe, recipe.graph, update
+        self.device = NumpyDevice(numerics, seed)
+        self.parameters = {
+            name: each.astype(np.float32) for name, each in first_parameters(recipe).items()
+        }
+        self.images = {}
+
+    def image(self, name, values, tensor_class, layer, step):
+        """That of a tensor and class, made once in a step, with the tag of the first layer."""
+        if (name, tensor_class) not in self.images:
+            tag = 4 * layer + ("x", "w", "dy").index(tensor_class)
+            self.images[name, tensor_class] = self.device.convert(
+                values.astype(np.float32), tensor_class, tag=tag, step=step
+            )
+        return self.images[name, tensor_class]
+
+    def alias(self, name):
+        """The tensor that a flatten only renames."""
+        node = next((each for each in self.graph.nodes if each.name == name), None)
+        return self.alias(node.operands[0]) if node and node.operation == "flatten" else name
+
+    def layers(self):
+        """Number of the first layer that reads each tensor as X, and each weight."""
+        found = {}
+        for number, node in enumerate(self.recipe.linears):
+            for name in (self.alias(node.operands[0]), node.operands[1]):
+                found.setdefault(name, number)
+        return found
+
+    def forward(self, inputs, step, first=0):
+        """All values, and what gradients need. ``first``: number of the first layer."""
+        values, kept, layers, number = dict(inputs), {}, self.layers(), 0
+        for node in self.graph.nodes:
+            operation = OPERATIONS[node.operation]
+            if node.operation == "linear":
+                x, weight, *bias = node.operands
+                name = self.alias(x)
+                held = self.image(name, values[x], "x", first + layers[name], step)
+                w = self.parameters[weight].T
+                held_w = self.device.convert(
+                    w, "w", tag=4 * layers[weight] + 1, step=(step - 1) % 2**32
+                )
+                y = self.device.forward(held, held_w).y.astype(np.float64)
+                values[node.name] = y + self.parameters[bias[0]] if bias else y
+                kept[node.name] = number, held, held_w, [weight, *bias], x
+                number += 1
+                continue
+            operands = [values[name] for name in node.operands]
+            use = OperationUse(attributes=node.attributes, tag=0, draws=None)
+            values[node.name], kept[node.name] = operation.value(operands, use)
+        return values, kept
+
+    def step(self, inputs, step):
+        """The loss before the update."""
+        self.images = {}
+        values, kept = self.forward(inputs, step)
+        parts = {self.graph.output: {(0, 0): np.float64(1)}}
+        gradients, grown = {}, self.graph.differentiated
+        order = {node.name: number for number, node in enumerate(self.graph.nodes)}
+        for node in reversed(self.graph.nodes):
+            if node.name not in grown:
+                continue
+            found = parts.pop(node.name)
+            above = sum(found[place] for place in sorted(found))
+            if node.operation == "linear":
+                number, held, held_w, names, x = kept[node.name]
+                dy = self.device.convert(
+                    above.astype(np.float32), "dy", tag=4 * number + 2, step=step
+                )
+                if x in grown:
+                    dx = self.device.dx(held_w, dy).dx.astype(np.float64)
+                    parts.setdefault(x, {})[order[node.name], 0] = dx
+                by_parameter = [self.device.dw(held, dy).dw.astype(np.float64).T, above.sum(axis=0)]
+                for name, gradient in zip(names, by_parameter, strict=False):
+                    if name in grown:
+                        gradients[name] = gradients.get(name, 0) + gradient
+                continue
+            use = OperationUse(attributes=node.attributes, tag=0, draws=None)
+            by_operand = OPERATIONS[node.operation].gradient(above, kept[node.name], use)
+            for place, (name, part) in enumerate(zip(node.operands, by_operand, strict=True)):
+                if name in grown and part is not None:
+                    parts.setdefault(name, {})[order[node.name], place] = part
+        for name, gradient in gradients.items():
+            updated = self.update(name, self.parameters[name].astype(np.float64), gradient)
+            self.parameters[name] = updated.astype(np.float32)
+        return float(values[self.graph.output])

@@ -1,0 +1,255 @@
+"""Graphs of any shape on the golden machine: close to numpy, except for the products, which are the
+golden device's."""
+
+import numpy as np
+import pytest
+
+from diastole_sim.graph.build import GraphBuilder
+from diastole_sim.graph.graph import GraphError, GraphParameter
+from diastole_sim.lowering.program import training_program
+from diastole_sim.lowering.recipe import TrainingRecipe
+from diastole_sim.lowering.samples import StoredSamples
+from diastole_sim.program.recipe import Sgd
+from diastole_sim.program.run import ProgramRun, golden_machine
+from diastole_sim.spec.command_table import CHAINED, Opcode
+from support.graphs import random_graph
+from support.numerics import make_numerics
+from support.quantised_graph import QuantisedGraph
+from support.small_programs import make_limits
+from support.texts import exactly
+
+STEPS, SAMPLES, HELD_OUT = 3, 20, 7
+RATE, MOMENTUM = 0.003, 0.5
+
+
+def samples(rng, graph, count):
+    """Random ones for a graph."""
+    features = graph.inputs["input"][1]
+    inputs = (0.3 * rng.standard_normal((count, features))).astype(np.float32)
+    result = graph.shape(graph.nodes[-1].operands[0])
+    if graph.nodes[-1].operation == "cross_entropy":
+        return StoredSamples(inputs=inputs, targets=rng.integers(0, result[1], count))
+    targets = rng.standard_normal((count, result[1])).astype(np.float32)
+    return StoredSamples(inputs=inputs, targets=targets)
+
+
+class TrainedGraph:
+    """A graph trained on the golden machine, and by numpy."""
+
+    def __init__(self, rng, graph, *, block=8, panel_vectors=1024, **others):
+        numerics = make_numerics(formats="bf16", block=block, roundings="nearest")
+        limits = make_limits(numerics, panel_vectors=panel_vectors)
+        self.training, self.held_out = (samples(rng, graph, each) for each in (SAMPLES, HELD_OUT))
+        self.recipe = TrainingRecipe(
+            graph=graph,
+            optimiser=Sgd(rate=lambda step: RATE, momentum=MOMENTUM),
+            batches=rng.integers(0, SAMPLES, (STEPS, graph.batch)),
+            **others,
+        )
+        self.program = training_program(
+            self.recipe, self.training, self.held_out, numerics=numerics, limits=limits
+        )
+        self.machine = golden_machine(self.program, numerics, limits, seed=0)
+        self.reference = QuantisedGraph(self.recipe, numerics, self._updated)
+        self._velocities = {}
+
+    def _updated(self, name, w, gradient):
+        self._velocities[name] = MOMENTUM * self._velocities.get(name, 0) + gradient
+        return w - RATE * self._velocities[name]
+
+    def expected(self):
+        """Losses of the reference; infinite ones of a graph whose training fails."""
+        losses = []
+        with np.errstate(all="ignore"):
+            for step, rows in enumerate(self.recipe.batches):
+                batch = {
+                    "input": self.training.inputs[rows].astype(np.float64),
+                    "target": self.training.targets[rows],
+                }
+                losses.append(self.reference.step(batch, step))
+        return np.array(losses)
+
+    def check(self):
+        """Compare losses, parameters and the result for the held-out samples."""
+        expected = self.expected()
+        if not (np.isfinite(expected).all() and expected.max() < 1e6):
+            return
+        run = ProgramRun(program=self.program, machine=self.machine)
+        run.train(STEPS)
+        np.testing.assert_allclose(run.losses(), expected, rtol=2e-3, atol=1e-4)
+        for name, values in self.reference.parameters.items():
+            found = run.floats(name).T.reshape(values.shape)
+            np.testing.assert_allclose(found, values, rtol=1e-2, atol=2e-3, err_msg=name)
+        self.reference.images = {}
+        inputs = {
+            "input": self.held_out.inputs.astype(np.float64),
+            "target": self.held_out.targets,
+        }
+        values, _ = self.reference.forward(inputs, STEPS, first=self.recipe.depth)
+        np.testing.assert_allclose(run.evaluate(), values[self.recipe.result], rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize("depth", range(1, 9))
+@pytest.mark.parametrize("seed", range(12))
+def test_a_graph_at_random(depth, seed):
+    rng = np.random.default_rng([seed, depth])
+    graph = random_graph(rng, depth, dropout=False)
+    if graph.output not in graph.differentiated:
+        with pytest.raises(GraphError, match="depends on no trainable parameter"):
+            TrainedGraph(rng, graph)
+        return
+    block, vectors = int(2 ** rng.integers(0, 5)), int(rng.choice([256, 1024, 4096]))
+    TrainedGraph(rng, graph, block=block, panel_vectors=vectors).check()
+
+
+def linear(builder, name, value, outputs, *, bias=True, trainable=True):
+    inputs = builder.shape(value)[1]
+    weight = GraphParameter(name=f"{name}.weight", shape=(outputs, inputs), trainable=trainable)
+    operands = [value, builder.parameter(weight)]
+    if bias:
+        made = GraphParameter(
+            name=f"{name}.bias", shape=(outputs,), initial="zeros", trainable=trainable
+        )
+        operands.append(builder.parameter(made))
+    return builder.node("linear", operands, name=name)
+
+
+def residual_block(builder, name, value):
+    """x + linear(gelu(linear(x)))."""
+    features = builder.shape(value)[1]
+    inner = builder.node("gelu", [linear(builder, f"{name}.up", value, 9)])
+    return builder.node("add", [linear(builder, f"{name}.down", inner, features), value])
+
+
+def with_loss(builder, value, loss="mse_loss"):
+    target = builder.input("target", builder.shape(value))
+    return builder.graph(builder.node(loss, [value, target]))
+
+
+def opcodes(program, *, chains_of=None):
+    """Commands of a step."""
+    (end,) = (n for n, each in enumerate(program.training) if each.opcode == Opcode.NEXT)
+    return [each.opcode for each in program.training[program.training[end].target : end]]
+
+
+def test_a_residual_block_has_no_chain_of_its_own(np_rng):
+    """Bias, activation and sums are all at the drains of products, forward and backward."""
+    builder = GraphBuilder()
+    value = builder.input("input", (6, 5))
+    for number in range(3):
+        value = residual_block(builder, str(number), value)
+    trained = TrainedGraph(np_rng, with_loss(builder, linear(builder, "head", value, 2)))
+    found = opcodes(trained.program)
+    products = [each for each in found if each in CHAINED]
+    assert len(products) == 7 + 6 + 7  # forward, dX but for the first, dW
+    chains = [each for each in found if each == Opcode.CHAIN]
+    assert len(chains) == 1 + 1 + 7  # the samples, the mean of the losses, biases
+    assert not {Opcode.FORWARD, Opcode.DX, Opcode.DW, Opcode.CONVERT} & set(found)
+    trained.check()
+
+
+def test_frozen_layers_have_no_gradient(np_rng):
+    """Nothing below the lowest trained layer, and no dW of a frozen layer above."""
+    builder = GraphBuilder()
+    value = builder.input("input", (6, 5))
+    for number, trainable in enumerate((False, False, True, False, True)):
+        value = linear(builder, str(number), value, 5, trainable=trainable)
+        value = builder.node("relu", [value]) if number < 4 else value
+    trained = TrainedGraph(np_rng, with_loss(builder, value))
+    found = opcodes(trained.program)
+    assert found.count(Opcode.DX_CHAIN) == 2
+    assert found.count(Opcode.DW_CHAIN) == 2
+    assert not any(name.startswith("0.") and "state" in name for name in trained.program.areas)
+    trained.check()
+
+
+def test_a_low_rank_pair_beside_a_frozen_layer(np_rng):
+    """LoRA: W x + B A x, of which only A and B are trained."""
+    builder = GraphBuilder()
+    x = builder.input("input", (6, 8))
+    frozen = linear(builder, "base", x, 7, trainable=False)
+    down = linear(builder, "a", x, 2, bias=False)
+    value = builder.node("add", [frozen, linear(builder, "b", down, 7, bias=False)])
+    trained = TrainedGraph(np_rng, with_loss(builder, value))
+    assert opcodes(trained.program).count(Opcode.DW_CHAIN) == 2
+    trained.check()
+
+
+def test_a_layer_that_is_used_twice(np_rng):
+    """Gradients of both uses are added, and the update reads the sum."""
+    builder = GraphBuilder()
+    value = builder.input("input", (6, 5))
+    names = [
+        builder.parameter(GraphParameter(name="both.weight", shape=(5, 5))),
+        builder.parameter(GraphParameter(name="both.bias", shape=(5,), initial="zeros")),
+    ]
+    for _ in range(2):
+        value = builder.node("tanh", [builder.node("linear", [value, *names])])
+    TrainedGraph(np_rng, with_loss(builder, value)).check()
+
+
+@pytest.mark.parametrize("others", [{}, {"clip": 0.05}], ids=["at once", "clipped"])
+@pytest.mark.parametrize("loss", ["mse_loss", "l1_loss", "smooth_l1_loss"])
+def test_losses_of_numbers(loss, others, np_rng):
+    builder = GraphBuilder()
+    hidden = builder.node("silu", [linear(builder, "0", builder.input("input", (6, 5)), 9)])
+    graph = with_loss(builder, linear(builder, "1", hidden, 3), loss)
+    trained = TrainedGraph(np_rng, graph, **others)
+    if not others:
+        trained.check()
+    run = ProgramRun(program=trained.program, machine=trained.machine)
+    run.train(STEPS)
+    assert np.isfinite(run.losses()).all()
+
+
+def test_tables_in_parts_change_no_bit(np_rng, monkeypatch):
+    state = np_rng.bit_generator.state
+    found = []
+    for slots in (128, 40):
+        np_rng.bit_generator.state = state
+        monkeypatch.setattr("diastole_sim.program.program_tables.SLOTS", slots)
+        builder = GraphBuilder()
+        value = builder.input("input", (6, 5))
+        for number in range(2):
+            value = residual_block(builder, str(number), value)
+        trained = TrainedGraph(np_rng, with_loss(builder, value))
+        parts = [name for name in trained.program.areas if "training, part" in name]
+        assert bool(parts) == (slots < 128)
+        run = ProgramRun(program=trained.program, machine=trained.machine)
+        run.train(1)
+        run.train(STEPS - 1)
+        found.append([*run.parameters().values(), run.losses(), run.evaluate()])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def refused(graph):
+    with pytest.raises(GraphError) as caught:
+        TrainedGraph(np.random.default_rng(0), graph)
+    return str(caught.value)
+
+
+def test_dropout_has_no_program_yet():
+    builder = GraphBuilder()
+    value = linear(builder, "0", builder.input("input", (6, 5)), 9)
+    graph = with_loss(builder, builder.node("dropout", [value]))
+    assert refused(graph) == "dropout (dropout): the machine has no program for dropout here"
+
+
+def test_a_graph_without_a_loss():
+    builder = GraphBuilder()
+    graph = builder.graph(linear(builder, "0", builder.input("input", (6, 5)), 9))
+    assert refused(graph) == "0: the result of a training must be a loss"
+
+
+def test_another_batch(np_rng):
+    builder = GraphBuilder()
+    graph = with_loss(builder, linear(builder, "0", builder.input("input", (6, 5)), 9))
+    with pytest.raises(
+        GraphError, match=exactly("the graph is for batches of 6 samples, but a step has 4")
+    ):
+        TrainingRecipe(
+            graph=graph,
+            optimiser=Sgd(rate=lambda step: RATE),
+            batches=np_rng.integers(0, SAMPLES, (STEPS, 4)),
+        )
