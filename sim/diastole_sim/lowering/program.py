@@ -5,6 +5,7 @@ The backward pass follows in the reverse order. Chains are at the drains of prod
 Tags are 4 * layer + class. No tensor is converted twice.
 """
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from math import prod
 
@@ -25,10 +26,16 @@ from diastole_sim.program.chains.inputs import copied, copied_columns
 from diastole_sim.program.chains.losses import mean_loss
 from diastole_sim.program.command_list import CommandList
 from diastole_sim.program.fusion import ChainPart
-from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, stream_of
-from diastole_sim.program.program import EVALUATION, OUTPUT, TRAINING, TrainingProgram
+from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, PlannedArea, stream_of
+from diastole_sim.program.program import (
+    EVALUATION,
+    LOSSES,
+    OUTPUT,
+    TRAINING,
+    TrainingProgram,
+)
 from diastole_sim.program.program_tables import OWN_CONSTANTS
-from diastole_sim.program.step_widths import StepWidths
+from diastole_sim.program.step_widths import LOGGED, StepWidths, first_widths
 from diastole_sim.program.writer import ChainCall, Writer
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.limits import Limits, VectorTable, slot_words
@@ -124,18 +131,21 @@ class _Builder:
         body = writer.segment(partial(self._write_step, grouped, widths))
         evaluation = self._evaluation()
         # Commands before the first step; a later run continues at ``resume``.
-        commands = self._empty_slots()
+        commands, slots = CommandList(), self._slot_tables()
+        commands.extend(self._moved_slots(Command.load, slots))
         if widths is not None:
             commands.extend(widths.begin())
         commands.extend(writer.segment(self._convert_weights))
+        commands.extend(self._moved_slots(Command.store, slots))
         resume = len(commands)
+        commands.extend(self._moved_slots(Command.load, slots))
         tables, body = writer.with_tables(body, tensors.initial, "training")
         commands.extend(self._copies(into_panel=True), tables)
         # The step, which ``next`` repeats, and the copies back to memory.
         target = len(commands)
         commands.extend(body)
         commands.add(Command.next(target), alone=True)
-        commands.extend(self._copies(into_panel=False))
+        commands.extend(self._copies(into_panel=False), self._moved_slots(Command.store, slots))
         self._fill_skipped_images()
         training = commands.commands(entries=(resume, target))
         evaluating = evaluation.commands()
@@ -151,8 +161,22 @@ class _Builder:
             panel=plan.in_panel,
             memory_bytes=plan.end,
             parameters=tuple(self.parameters.layers),
+            state=self._state(slots),
             loss_scaling=self.recipe.loss_scaling,
         )
+
+    def _state(self, slots: Mapping[VectorTable, PlannedArea]) -> tuple[str, ...]:
+        """Return the names of the areas that hold the state of the training between two runs."""
+        floats = self.writer.floats
+        names: list[str] = []
+        for each in self.parameters.in_order():
+            names += [stream.name for stream in each.stored.values()]
+        for weight in self.parameters.weights.values():
+            images = f"{weight.image.name}", f"{weight.image.name}, second copy"
+            names += [name for name in images if name in self.plan.areas]
+            names += [floats[weight.image.name].name] if weight.image.name in floats else []
+        names += [area.name for area in slots.values()]
+        return (*names, LOSSES, *[LOGGED] * (self.recipe.precision is not None))
 
     # The step.
 
@@ -310,16 +334,29 @@ class _Builder:
             initial=self.tensors.initial,
         )
 
-    def _empty_slots(self) -> CommandList:
-        """Return commands that clear the slots of scales, which at first hold arbitrary values or
-        values of an earlier run."""
-        plan, commands = self.plan, CommandList()
+    def _slot_tables(self) -> dict[VectorTable, PlannedArea]:
+        """Place copies of the tables of slots, so that memory has the whole state between two runs:
+        scales, which begin as zeros, and widths."""
+        plan, initial = self.plan, self.tensors.initial
+        tables: dict[VectorTable, PlannedArea] = {}
         if plan.slots:
             words = plan.slots * slot_words(plan.numerics)
-            area = plan.take("empty slots", "table", (words,), 4 * words)
-            self.tensors.initial[area.name] = bytes(area.length)
-            load = Command.load(VectorTable.AMAX, address=area.address, first=0, count=words)
-            commands.add(load, alone=True)
+            area = tables[VectorTable.AMAX] = plan.take("scales", "table", (words,), 4 * words)
+            initial[area.name] = bytes(area.length)
+        if self.recipe.precision is not None:
+            first = first_widths(self.recipe.precision, self.recipe.depth)
+            area = plan.take("widths of slots", "table", first.shape, first.nbytes)
+            tables[VectorTable.WIDTHS], initial[area.name] = area, first.tobytes()
+        return tables
+
+    def _moved_slots(
+        self, make: Callable[..., Command], tables: Mapping[VectorTable, PlannedArea]
+    ) -> CommandList:
+        """Return loads or stores of the tables of slots."""
+        commands = CommandList()
+        for table, area in tables.items():
+            count = area.shape[0]
+            commands.add(make(table, address=area.address, first=0, count=count), alone=True)
         return commands
 
     def _convert_weights(self) -> None:

@@ -30,6 +30,8 @@ class TrainingProgram:
     - ``panel``: vectors that chains keep in the panel, by name: the first vector and the vector
       after the last.
 
+    - ``state``: names of the areas that hold the whole state of the training between two runs,
+      besides the registers of the loss's scale and the number of steps done.
     - ``parameters``: names of the parameters in the order of the layers. The areas of these names
       have the parameters. A weight is stored as inputs x outputs.
 
@@ -46,4 +48,5 @@ class TrainingProgram:
     panel: Mapping[str, tuple[int, int]]
     memory_bytes: int
     parameters: tuple[str, ...]
+    state: tuple[str, ...]
     loss_scaling: LossScaling | None = None

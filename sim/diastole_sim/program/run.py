@@ -1,6 +1,7 @@
 """Run a program on a machine as a host does: fill memory and start the machine."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -98,6 +99,21 @@ class ProgramRun:
         scaling = self.program.loss_scaling
         if scaling is not None:
             machine.loss = scaling.begin()
+
+    def state(self) -> dict[str, Bytes]:
+        """Return the bytes of every area of the training's state, by name, between two runs."""
+        areas = {name: self.program.areas[name] for name in self.program.state}
+        return {
+            name: self.machine.read_rows(area.address, 1, 0, area.length)[0]
+            for name, area in areas.items()
+        }
+
+    def restore(self, state: Mapping[str, Bytes], done: int) -> None:
+        """Continue a training of which :meth:`state` was the state after ``done`` steps. The caller
+        restores the registers of the loss's scale."""
+        for name in self.program.state:
+            self.machine.write(self.program.areas[name].address, state[name])
+        self.done = self.machine.step = done
 
     def train(self, steps: int) -> None:
         """Continue for ``steps`` steps. MachineStoppedError if a step fails."""

@@ -26,6 +26,12 @@ WIDE = 3
 tensor."""
 
 
+def first_widths(precision: Precision, layers: int) -> Words:
+    """Return the widths of all slots before the first conversion."""
+    wide = 0 if precision.kind == "low" else WIDE
+    return np.full(TAGS_PER_LAYER * layers, wide, "<u4")
+
+
 class StepWidths:
     """Widths in a training of ``steps`` steps and ``layers`` layers, by the rule ``precision``.
 
@@ -67,18 +73,11 @@ class StepWidths:
         return thresholds
 
     def begin(self) -> CommandList:
-        """Return the commands before the first conversion: loads of initial widths and
-        thresholds."""
-        commands = CommandList()
-        wide = 0 if self.precision.kind == "low" else WIDE
-        for table, values in (
-            (VectorTable.WIDTHS, np.full(self.slots, wide, "<u4")),
-            (VectorTable.EPS, self.thresholds(0, 0)),
-        ):
-            name = f"first {table.name.lower()}"
-            area = self.plan.take(name, "table", values.shape, values.nbytes)
-            self.initial[name] = values.tobytes()
-            commands.add(self._moved(Command.load, table, area), alone=True)
+        """Return the command before the first conversion: the load of the first thresholds."""
+        values, commands = self.thresholds(0, 0), CommandList()
+        area = self.plan.take("first thresholds", "table", values.shape, values.nbytes)
+        self.initial[area.name] = values.tobytes()
+        commands.add(self._moved(Command.load, VectorTable.EPS, area), alone=True)
         return commands
 
     def begin_step(self, commands: CommandList) -> None:

@@ -13,6 +13,7 @@ from diastole_sim.spec.command_table import VECTOR_OPCODES, Opcode
 from diastole_sim.spec.limits import SlotWord, VectorTable
 from diastole_sim.spec.stream_table import Kind, PanelOrder
 from diastole_sim.train.loss_scaling import LossScaling
+from diastole_sim.train.precision import Precision
 from support.golden_machines import NESTS
 from support.numerics import make_numerics
 from support.optimisers import SETTINGS
@@ -401,3 +402,47 @@ def meet(some, others):
         for other in others
         if one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
     ]
+
+
+# The state between two runs.
+
+STATES = {
+    "plain": ({"formats": "bfp4"}, {}),
+    "clipped": ({"formats": "bfp8"}, {"clip": 0.3}),
+    "delayed": ({"formats": "fp8_e4m3", "groupings": "tensor", "source": "delayed"}, {}),
+    "current": ({"formats": "fp8_e4m3", "groupings": "tensor"}, {}),
+    "scaled": ({"formats": "bfp8"}, {"loss_scaling": LossScaling(exponent=20, window=2)}),
+    "fast": (
+        {"formats": "fast", "widths": (2, 4)},
+        {"precision": Precision(kind="fast", classes=("x", "w", "dy"), alpha=0.45)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+@pytest.mark.parametrize("panel_vectors", [24, 1024])
+@pytest.mark.parametrize("done", [1, 3])
+def test_a_restored_run_has_the_bits_of_one_that_never_stopped(name, panel_vectors, done, np_rng):
+    """On a new machine whose tables hold anything."""
+    formats, recipe = STATES[name]
+    numerics = make_numerics(block=4, **formats)
+    small = SmallRun(
+        np_rng, SETTINGS["adam"], numerics=numerics, steps=5,
+        limits={"panel_vectors": panel_vectors}, **recipe,
+    )  # fmt: skip
+    whole = small.start()
+    whole.train(5)
+    first = small.start()
+    first.train(done)
+    state, loss = first.state(), first.machine.loss
+    second = small.start()
+    tables = second.machine.tables
+    tables.amax[:] = np_rng.integers(1, 2**31 - 2**24, tables.amax.shape)
+    tables.panel[:] = np.nan
+    second.restore(state, done)
+    second.machine.loss = loss
+    second.train(5 - done)
+    assert second.losses().tobytes() == whole.losses().tobytes()
+    for area in small.program.state:
+        assert second.state()[area].tobytes() == whole.state()[area].tobytes(), area
+    assert second.evaluate().tobytes() == whole.evaluate().tobytes()

@@ -5,7 +5,13 @@ import pytest
 
 from diastole_sim.golden import golden_machine as golden
 from diastole_sim.program.memory_plan import MemoryPlan
-from diastole_sim.program.step_widths import LOGGED, StepWidths, chosen_widths, widths_of
+from diastole_sim.program.step_widths import (
+    LOGGED,
+    StepWidths,
+    chosen_widths,
+    first_widths,
+    widths_of,
+)
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.limits import VectorTable
@@ -98,7 +104,6 @@ def test_thresholds():
     made = StepWidths(FAST, steps=4, layers=2, plan=plan, initial=initial)
     commands = made.begin().commands()
     assert [(each.opcode, each.which, each.count) for each in commands] == [
-        (Opcode.LOAD, VectorTable.WIDTHS, 8),
         (Opcode.LOAD, VectorTable.EPS, 8),
     ]
 
@@ -112,8 +117,8 @@ def test_thresholds():
         each = [(eps(step, n), eps(of_weights, n), eps(step, n), 0) for n in range(2)]
         return [*each[0], *each[1]]
 
-    assert words("first widths") == [[3] * 8]
-    assert words("first eps") == [expected(0, 0)]
+    assert first_widths(FAST, 2).tolist() == [3] * 8
+    assert words("first thresholds") == [expected(0, 0)]
     assert words("thresholds") == [expected(step, step + 1) for step in range(4)]
     assert plan.areas[LOGGED].shape == (4, 8)
 
