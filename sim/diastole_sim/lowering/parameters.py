@@ -1,6 +1,6 @@
 """Place the parameters of a network: in memory, and during a step in the panel if there is room."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from diastole_sim.spec.image import round_up
 from diastole_sim.spec.stream_table import Kind, PanelOrder
 
 if TYPE_CHECKING:
-    from diastole_sim.lowering.tensors import ProgramTensors
+    from diastole_sim.lowering.tensors import NetworkTensors
 
 Streams = Mapping[str, BoundStream]
 
@@ -93,22 +93,23 @@ def in_panel(state: Streams) -> bool:
 
 
 class Parameters:
-    """Parameters of a recipe, placed in the following order: sums of the biases in the panel, then
-    ``between``, then weights, then biases."""
+    """Parameters of a recipe. The constructor places the sums of the biases in the panel, and
+    :meth:`place` places weights and biases.
 
-    def __init__(self, recipe: TrainingRecipe, tensors: "ProgramTensors"):
+    ``training``: False for an evaluation, which needs the parameters alone.
+    """
+
+    def __init__(self, recipe: TrainingRecipe, tensors: "NetworkTensors", *, training: bool = True):
         self.recipe, self.tensors, self.plan = recipe, tensors, tensors.plan
+        self.training = training
         self.layers: dict[str, int] = {}
         self._is_bias: dict[str, bool] = {}
         for number, node in enumerate(recipe.linears):
             for name, is_bias in zip(node.operands[1:], (False, True), strict=False):
                 self.layers.setdefault(name, number)
                 self._is_bias[name] = is_bias
-        self.sums = {
-            name: self._sums(name)
-            for name in self._names(bias=True)
-            if recipe.graph.parameters[name].trainable
-        }
+        trained = [name for name in self._names(bias=True) if self.is_trained(name)]
+        self.sums = {name: self._sums(name, trained) for name in trained}
         self.weights: dict[str, PlacedWeight] = {}
         self.biases: dict[str, PlacedBias] = {}
 
@@ -128,35 +129,34 @@ class Parameters:
     def _outputs(self, name: str) -> int:
         return self.recipe.graph.parameters[name].shape[0]
 
-    def _sums(self, name: str) -> BoundStream:
+    def is_trained(self, name: str) -> bool:
+        """Return whether updates change a parameter."""
+        return self.training and self.recipe.graph.parameters[name].trainable
+
+    def _sums(self, name: str, trained: Sequence[str]) -> BoundStream:
         stream = self.plan.panel(f"{name} sums", PanelOrder.BLOCK_COLUMN, 1, self._outputs(name))
         if stream is None:
-            every = [
-                self._outputs(each)
-                for each in self._names(bias=True)
-                if self.recipe.graph.parameters[each].trainable
-            ]
-            needed = sum(round_up(columns, self.plan.block) for columns in every)
+            needed = sum(round_up(self._outputs(each), self.plan.block) for each in trained)
             raise PanelTooSmallError(needed, self.plan)
         return stream
 
     def _weight(self, name: str) -> PlacedWeight:
-        plan, parameter = self.plan, self.recipe.graph.parameters[name]
-        outputs, inputs = parameter.shape
+        plan, trained = self.plan, self.is_trained(name)
+        outputs, inputs = self.recipe.graph.parameters[name].shape
         stored: dict[str, BoundStream] = {}
-        for each in self._stored_names(bias=False, trainable=parameter.trainable):
+        for each in self._stored_names(bias=False, trainable=trained):
             area = plan.tensor(_area(name, each), Kind.F32, inputs, outputs)
             stored[each] = stream_of(area)
             if each == "w":
                 self._fill(name, area)
         gradient = None
-        if self.recipe.waits and parameter.trainable:
+        if self.recipe.waits and trained:
             gradient = stream_of(plan.tensor(f"{name} gradient", Kind.F32, inputs, outputs))
         image = self.tensors.image(
-            "w", f"{name} image", self.layers[name], inputs, outputs, decides=parameter.trainable
+            "w", f"{name} image", self.layers[name], inputs, outputs, decides=trained
         )
         state: Streams = stored
-        if parameter.trainable:
+        if trained:
             state = self._in_panel(stored, PanelOrder.BLOCK, inputs, outputs)
         return PlacedWeight(
             name=name,
@@ -166,20 +166,20 @@ class Parameters:
             stored=stored,
             state=state,
             gradient=gradient,
-            trainable=parameter.trainable,
+            trainable=trained,
         )
 
     def _bias(self, name: str) -> PlacedBias:
-        plan, parameter = self.plan, self.recipe.graph.parameters[name]
+        plan, trained = self.plan, self.is_trained(name)
         outputs = self._outputs(name)
         areas = {
             each: plan.vector(_area(name, each), Kind.COLUMN, outputs)
-            for each in self._stored_names(bias=True, trainable=parameter.trainable)
+            for each in self._stored_names(bias=True, trainable=trained)
         }
         self._fill(name, areas["w"])
         streams = {each: stream_of(area) for each, area in areas.items()}
         summed, folded = None, dict[str, BoundStream]()
-        if self.recipe.sums_first and parameter.trainable:
+        if self.recipe.sums_first and trained:
             area = plan.vector(f"{name} gradient", Kind.COLUMN, outputs)
             columns = plan.folded(outputs)[1]
             summed = stream_of(area)

@@ -5,7 +5,7 @@ The backward pass follows in the reverse order. Chains are at the drains of prod
 Tags are 4 * layer + class. No tensor is converted twice.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from math import prod
 
@@ -15,6 +15,14 @@ from numpy.typing import NDArray
 from diastole_sim.graph.graph import HE, ONES
 from diastole_sim.graph.operations.operation import LossUse
 from diastole_sim.lowering.backward import BackwardPass
+from diastole_sim.lowering.evaluation import (
+    convert_weights,
+    evaluation_commands,
+    memory_plan,
+    moved_slots,
+    slot_tables,
+    write_groups,
+)
 from diastole_sim.lowering.forward import ForwardPass, input_part
 from diastole_sim.lowering.parameters import Parameters, PlacedBias, in_panel
 from diastole_sim.lowering.recipe import TrainingRecipe
@@ -26,19 +34,18 @@ from diastole_sim.program.chains.inputs import copied, copied_columns
 from diastole_sim.program.chains.losses import mean_loss
 from diastole_sim.program.command_list import CommandList
 from diastole_sim.program.fusion import ChainPart
-from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, PlannedArea, stream_of
+from diastole_sim.program.memory_plan import BoundStream, PlannedArea, stream_of
 from diastole_sim.program.program import (
     EVALUATION,
     LOSSES,
-    OUTPUT,
     TRAINING,
     TrainingProgram,
 )
 from diastole_sim.program.program_tables import OWN_CONSTANTS
-from diastole_sim.program.step_widths import LOGGED, StepWidths, first_widths
+from diastole_sim.program.step_widths import LOGGED, StepWidths
 from diastole_sim.program.writer import ChainCall, Writer
 from diastole_sim.spec.command import Command
-from diastole_sim.spec.limits import Limits, VectorTable, slot_words
+from diastole_sim.spec.limits import Limits, VectorTable
 from diastole_sim.spec.micro import FLOOR, INVERSE, SCALE
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.stream_table import Descriptor, Kind
@@ -48,8 +55,6 @@ _SCALES = [f"K[{number}]" for number in (SCALE, INVERSE, FLOOR)]
 """Constants that a load of the loss scale's floor writes."""
 BIAS_LAYERS = 0x4000
 """Number that is added to a layer for the draws of a random bias."""
-BEFORE_THE_FIRST = 2**32 - 1
-"""Step of the random bits for the first conversion of the weights."""
 
 
 def training_program(
@@ -63,18 +68,7 @@ def training_program(
     """Return the program for a machine with these numerics and limits. ValueError if the machine
     has no vector unit, if scales must be given by the host, or if tables or panel of the vector
     unit are too small."""
-    if limits.vector is None:
-        raise ValueError("a program needs a machine with a vector unit")
-    if numerics.source == "host":
-        raise ValueError(
-            "scale.source must be current or delayed for a program, not host: no host sets scales"
-        )
-    plan = MemoryPlan(
-        numerics=numerics,
-        data_width=limits.data_width,
-        panel_vectors=limits.vector.panel_vectors,
-        by_slot=recipe.precision.classes if recipe.precision else (),
-    )
+    plan = memory_plan(recipe, numerics, limits)
     tensors = ProgramTensors(recipe, training, held_out, first_parameters(recipe), plan)
     builder = _Builder(tensors, Writer(plan, limits), limits)
     return builder.program()
@@ -129,23 +123,28 @@ class _Builder:
         widths = self._widths()
         grouped = self.schedule.grouped()
         body = writer.segment(partial(self._write_step, grouped, widths))
-        evaluation = self._evaluation()
+        slots = slot_tables(tensors, plan)
+        evaluation = moved_slots(Command.load, slots)
+        evaluation.extend(
+            evaluation_commands(
+                self.parameters, tensors.held_out, tensors.held_out_area, self.limits
+            )
+        )
         # Commands before the first step; a later run continues at ``resume``.
-        commands, slots = CommandList(), self._slot_tables()
-        commands.extend(self._moved_slots(Command.load, slots))
+        commands = moved_slots(Command.load, slots)
         if widths is not None:
             commands.extend(widths.begin())
         commands.extend(writer.segment(self._convert_weights))
-        commands.extend(self._moved_slots(Command.store, slots))
+        commands.extend(moved_slots(Command.store, slots))
         resume = len(commands)
-        commands.extend(self._moved_slots(Command.load, slots))
+        commands.extend(moved_slots(Command.load, slots))
         tables, body = writer.with_tables(body, tensors.initial, "training")
         commands.extend(self._copies(into_panel=True), tables)
         # The step, which ``next`` repeats, and the copies back to memory.
         target = len(commands)
         commands.extend(body)
         commands.add(Command.next(target), alone=True)
-        commands.extend(self._copies(into_panel=False), self._moved_slots(Command.store, slots))
+        commands.extend(self._copies(into_panel=False), moved_slots(Command.store, slots))
         self._fill_skipped_images()
         training = commands.commands(entries=(resume, target))
         evaluating = evaluation.commands()
@@ -243,28 +242,9 @@ class _Builder:
         self._load_constants()
         if widths is not None:
             widths.begin_step(self.writer.commands)
-        self._write_groups(self.writer, grouped, "")
+        write_groups(self.tensors, self.writer, grouped, "")
         if widths is not None:
             widths.end_step(self.writer.commands)
-
-    def _write_groups(self, writer: Writer, grouped: GroupedSchedule, prefix: str) -> None:
-        """Place the values of a schedule and append the commands. ``prefix``: first word of the
-        names in memory."""
-        schedule = grouped.schedule
-        images = {
-            (value, name): self.tensors.image(
-                name, f"{prefix}{value} image {name}", layer, *schedule.shapes[value]
-            )
-            for (value, name), layer in schedule.image_layers.items()
-        }
-        floats = {
-            value: schedule.kept.get(value)
-            or stream_of(
-                self.plan.tensor(f"{prefix}{value}", schedule.kind(value), *schedule.shapes[value])
-            )
-            for value in grouped.in_memory()
-        }
-        grouped.write(writer, images, floats)
 
     def _load_constants(self) -> None:
         """Append loads of the constants of the step: constants of the optimiser, if any, and the
@@ -285,36 +265,6 @@ class _Builder:
                 )
                 self.writer.commands.add(load, writes=writes)
 
-    # The evaluation.
-
-    def _evaluation(self) -> CommandList:
-        """Return the commands that compute the network's result for the held-out samples, with
-        separate tables. The layers are numbered after the last layer, so no random bits are shared
-        with training."""
-        recipe, plan = self.recipe, self.plan
-        writer, schedule = Writer(plan, self.limits), ProgramSchedule(plan.block)
-        held_out = self.tensors.held_out
-        rows = len(held_out.inputs)
-        schedule.add(
-            input_part(held_out, stream_of(self.tensors.held_out_area), recipe.samples, rows)
-        )
-        forward = ForwardPass(
-            recipe,
-            self.parameters,
-            schedule,
-            rows=rows,
-            first_layer=recipe.depth,
-            bias_of=lambda name: self.parameters.biases[name].stored["w"],
-        )
-        forward.write()
-        result = plan.tensor(OUTPUT, Kind.F32, rows, recipe.columns(recipe.result))
-        schedule.keep(forward.value[recipe.result], stream_of(result))
-        write = partial(self._write_groups, writer, schedule.grouped(), "evaluation ")
-        body = writer.segment(write)
-        commands = CommandList()
-        commands.extend(*writer.with_tables(body, self.tensors.initial, "evaluation"))
-        return commands
-
     # Before the first step, and between runs.
 
     def _widths(self) -> StepWidths | None:
@@ -334,35 +284,9 @@ class _Builder:
             initial=self.tensors.initial,
         )
 
-    def _slot_tables(self) -> dict[VectorTable, PlannedArea]:
-        """Place copies of the tables of slots, so that memory has the whole state between two runs:
-        scales, which begin as zeros, and widths."""
-        plan, initial = self.plan, self.tensors.initial
-        tables: dict[VectorTable, PlannedArea] = {}
-        if plan.slots:
-            words = plan.slots * slot_words(plan.numerics)
-            area = tables[VectorTable.AMAX] = plan.take("scales", "table", (words,), 4 * words)
-            initial[area.name] = bytes(area.length)
-        if self.recipe.precision is not None:
-            first = first_widths(self.recipe.precision, self.recipe.depth)
-            area = plan.take("widths of slots", "table", first.shape, first.nbytes)
-            tables[VectorTable.WIDTHS], initial[area.name] = area, first.tobytes()
-        return tables
-
-    def _moved_slots(
-        self, make: Callable[..., Command], tables: Mapping[VectorTable, PlannedArea]
-    ) -> CommandList:
-        """Return loads or stores of the tables of slots."""
-        commands = CommandList()
-        for table, area in tables.items():
-            count = area.shape[0]
-            commands.add(make(table, address=area.address, first=0, count=count), alone=True)
-        return commands
-
     def _convert_weights(self) -> None:
         """Append the first conversions of the weights."""
-        for weight in self.parameters.weights.values():
-            self.writer.convert(weight.stored["w"], weight.image, step=BEFORE_THE_FIRST)
+        convert_weights(self.parameters, self.writer)
 
     def _copies(self, *, into_panel: bool) -> CommandList:
         """Return copies of the parameters that a step has in the panel, from memory to the panel or

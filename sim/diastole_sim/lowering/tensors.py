@@ -19,59 +19,23 @@ from diastole_sim.program.memory_plan import (
 )
 from diastole_sim.program.program import FLOORS, LOSSES, STEP_TABLE
 from diastole_sim.program.program_tables import OWN_CONSTANTS, STEP_CONSTANTS
+from diastole_sim.spec.limits import SCALE_SLOTS
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import Kind, PanelOrder
 
 
-class ProgramTensors:
-    """Tensors of a recipe in memory.
+class NetworkTensors:
+    """Tensors of a network in memory.
 
+    - ``first``: parameters by name, with shapes as in the graph.
     - ``initial``: bytes of the areas that do not begin as zeros.
-    - ``first``: initial parameters by name, with shapes as in the graph.
-    - ``training``, ``held_out``: samples. ``training_area``, ``held_out_area``: their places.
-    - ``rows``, ``targets``: rows and targets of every step.
-    - ``floors``: smallest scale of the loss in every step, None without a table of floors.
-    - ``row_losses``, ``losses``: loss of every row, and loss of every step.
-    - ``step_numbers``: numbers of the constants of a step, by name.
     """
 
     def __init__(
-        self,
-        recipe: TrainingRecipe,
-        training: StoredSamples,
-        held_out: StoredSamples,
-        first: Mapping[str, NDArray[np.float32]],
-        plan: MemoryPlan,
+        self, recipe: TrainingRecipe, first: Mapping[str, NDArray[np.float32]], plan: MemoryPlan
     ):
-        self.recipe, self.plan, self.first = recipe, plan, first
-        self.training, self.held_out = training, held_out
+        self.recipe, self.first, self.plan = recipe, first, plan
         self.initial: dict[str, bytes] = {}
-        self.step_numbers = {
-            name: OWN_CONSTANTS + place for place, name in enumerate(recipe.optimiser.of_step(0))
-        }
-        if len(self.step_numbers) > STEP_CONSTANTS:
-            raise ValueError(
-                f"{len(self.step_numbers)} constants change from step to step, but the "
-                f"machine has room for {STEP_CONSTANTS}"
-            )
-        self.training_area = self._stored("training samples", training)
-        self.held_out_area = self._stored("held-out samples", held_out)
-        self.rows = self._lists("rows of steps", recipe.batches)
-        self.targets = self._targets(training)
-        self.step_table = self._step_table() if self.step_numbers else None
-        self.floors = self._floors()
-        self.row_losses = plan.tensor("losses of rows", Kind.F32, 1, recipe.batch)
-        self.losses = plan.by_step(LOSSES, "f32", recipe.steps, 1)
-
-    def spare(self, name: str, order: PanelOrder, rows: int, cols: int) -> BoundStream:
-        """Place a tensor, or a vector with a number for every row, in the panel if enough vectors
-        are free, otherwise in memory."""
-        in_panel = self.plan.panel(f"{name} of the loss", order, rows, cols)
-        if in_panel is not None:
-            return in_panel
-        if order == PanelOrder.BLOCK:
-            return stream_of(self.plan.tensor(f"{name} of the loss", Kind.F32, rows, cols))
-        return stream_of(self.plan.vector(f"{name} of the loss", Kind.ROW, rows))
 
     def fill(self, area: PlannedArea, rows: NDArray[np.generic]) -> None:
         """Fill an area with rows of numbers, ``pitch`` bytes apart."""
@@ -92,11 +56,16 @@ class ProgramTensors:
         decides: bool = True,
     ) -> PlannedImage:
         """Place an operand of a layer's products, with the tag of the operand in all commands.
-        Layers of an evaluation are numbered after the last layer."""
-        tag = slot = TAGS_PER_LAYER * layer + CLASS_NAMES.index(tensor_class)
+        Layers of an evaluation are numbered after the last layer, and have the scales and widths of
+        the training. ValueError if the machine has too few slots of scales."""
+        tag = TAGS_PER_LAYER * layer + CLASS_NAMES.index(tensor_class)
+        slot = tag % (TAGS_PER_LAYER * self.recipe.depth)
+        if self.plan.needs_slots(tensor_class) and slot >= SCALE_SLOTS:
+            raise ValueError(
+                f"the network has {self.recipe.depth} linear layers, but the machine has scales or "
+                f"widths for {SCALE_SLOTS // TAGS_PER_LAYER} layers"
+            )
         trains = layer < self.recipe.depth
-        if tensor_class in self.plan.by_slot:  # images of evaluations have the widths of training
-            slot %= TAGS_PER_LAYER * self.recipe.depth
         return self.plan.image(
             name,
             tensor_class,
@@ -106,11 +75,59 @@ class ProgramTensors:
             decides=trains and decides and self.recipe.decides,
         )
 
-    def _stored(self, name: str, samples: StoredSamples) -> PlannedArea:
+    def stored(self, name: str, samples: StoredSamples) -> PlannedArea:
         kind = Kind.U8 if samples.are_bytes else Kind.F32
         area = self.plan.tensor(name, kind, *samples.inputs.shape)
         self.fill(area, samples.inputs)
         return area
+
+
+class ProgramTensors(NetworkTensors):
+    """Tensors of a training.
+
+    - ``training``, ``held_out``: samples. ``training_area``, ``held_out_area``: their places.
+    - ``rows``, ``targets``: rows and targets of every step.
+    - ``floors``: smallest scale of the loss in every step, None without a table of floors.
+    - ``row_losses``, ``losses``: loss of every row, and loss of every step.
+    - ``step_numbers``: numbers of the constants of a step, by name.
+    """
+
+    def __init__(
+        self,
+        recipe: TrainingRecipe,
+        training: StoredSamples,
+        held_out: StoredSamples,
+        first: Mapping[str, NDArray[np.float32]],
+        plan: MemoryPlan,
+    ):
+        super().__init__(recipe, first, plan)
+        self.training, self.held_out = training, held_out
+        self.step_numbers = {
+            name: OWN_CONSTANTS + place for place, name in enumerate(recipe.optimiser.of_step(0))
+        }
+        if len(self.step_numbers) > STEP_CONSTANTS:
+            raise ValueError(
+                f"{len(self.step_numbers)} constants change from step to step, but the "
+                f"machine has room for {STEP_CONSTANTS}"
+            )
+        self.training_area = self.stored("training samples", training)
+        self.held_out_area = self.stored("held-out samples", held_out)
+        self.rows = self._lists("rows of steps", recipe.batches)
+        self.targets = self._targets(training)
+        self.step_table = self._step_table() if self.step_numbers else None
+        self.floors = self._floors()
+        self.row_losses = plan.tensor("losses of rows", Kind.F32, 1, recipe.batch)
+        self.losses = plan.by_step(LOSSES, "f32", recipe.steps, 1)
+
+    def spare(self, name: str, order: PanelOrder, rows: int, cols: int) -> BoundStream:
+        """Place a tensor, or a vector with a number for every row, in the panel if enough vectors
+        are free, otherwise in memory."""
+        in_panel = self.plan.panel(f"{name} of the loss", order, rows, cols)
+        if in_panel is not None:
+            return in_panel
+        if order == PanelOrder.BLOCK:
+            return stream_of(self.plan.tensor(f"{name} of the loss", Kind.F32, rows, cols))
+        return stream_of(self.plan.vector(f"{name} of the loss", Kind.ROW, rows))
 
     def _targets(self, training: StoredSamples) -> BoundStream:
         """Place the labels of every step, or the numbers to learn of every sample."""

@@ -177,8 +177,7 @@ class MemoryPlan:
         if len(sizes) > 1:
             second = self.take(f"{name}, second copy", kind, (cols, rows), sizes[1])
         by_slot = tensor_class in self.by_slot
-        delayed = storage.has_tensor_scale and self.numerics.source == "delayed"
-        if not (delayed or by_slot):
+        if not self.needs_slots(tensor_class):
             slot = None
         if slot is not None:
             self.slots = max(self.slots, slot + 1)
@@ -193,6 +192,15 @@ class MemoryPlan:
             by_slot=by_slot,
             decides=by_slot and decides,
         )
+
+    def needs_slots(self, tensor_class: str) -> bool:
+        """Return whether images of a class need a slot, of a delayed scale or of a width."""
+        return self.needs_scale(tensor_class) or tensor_class in self.by_slot
+
+    def needs_scale(self, tensor_class: str) -> bool:
+        """Return whether images of a class have a delayed scale."""
+        storage = self.numerics.converted_class(tensor_class)
+        return storage.has_tensor_scale and self.numerics.source == "delayed"
 
     def panel(self, name: str, order: PanelOrder, rows: int, cols: int) -> BoundStream | None:
         """Allocate a tensor of ``rows`` x ``cols`` in the panel, or a vector along the rows or

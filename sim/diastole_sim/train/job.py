@@ -123,7 +123,7 @@ class TrainResult:
             for name, value in vars(self).items()
             if name not in ("history", "float_history")
         }
-        for name in ("loss", "float_loss", "float_accuracy"):
+        for name in ("loss", "accuracy", "float_loss", "float_accuracy"):
             if not math.isfinite(values[name]):
                 values[name] = None
         values["first_mismatch"] = None if self.first_mismatch is None else str(self.first_mismatch)

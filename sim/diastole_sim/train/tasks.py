@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from diastole_sim.train.network import Network, Perceptron
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.text import load_text, split_text
 from diastole_sim.train.transformer import Transformer, TransformerSizes
+
+if TYPE_CHECKING:
+    from diastole_sim.graph.graph import Graph
 
 HIDDEN, BATCH = 64, 64
 """Units of the hidden layer of a perceptron, and most samples of a step."""
@@ -45,6 +48,7 @@ class Task:
     - ``needs``: distribution with the samples, None if Diastole has the samples.
     - ``classifies``: True if a perceptron learns labels of features. A machine with a vector unit
       learns such a task by a program.
+    - ``graph``: network and loss for a program; None for a perceptron.
     """
 
     name: str
@@ -59,6 +63,7 @@ class Task:
     evaluate_every: int
     needs: str | None = None
     classifies: bool = False
+    graph: "Graph | None" = None
 
 
 def perceptron(

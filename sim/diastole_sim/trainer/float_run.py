@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diastole_sim.device.interface import Floats
 from diastole_sim.graph.gradients import Evaluation, differentiate, evaluate
@@ -13,7 +14,6 @@ from diastole_sim.program.chain import Chain
 from diastole_sim.program.chains.sums import clip_factor
 from diastole_sim.program.chains.updates import CLIP_FACTOR
 from diastole_sim.program.evaluate import in_float64
-from diastole_sim.train import host
 from diastole_sim.train.samples import Samples
 
 BLOCK = 32
@@ -61,23 +61,25 @@ class FloatRun:
             for name in node.operands[1:]
         }
 
-    def evaluate(self, samples: Samples) -> tuple[float, float]:
-        """Return loss and accuracy on samples."""
-        z = self._evaluated(samples).values[self.recipe.result]
-        loss, _ = host.softmax_cross_entropy(z, samples.labels)
-        return float(loss), host.accuracy(z, samples.labels)
+    def result(self, samples: Samples) -> Floats:
+        """Return the network's result for samples."""
+        return self._evaluated(samples).values[self.recipe.result]
 
     def _evaluated(self, samples: Samples) -> Evaluation:
         """Return all results for samples."""
         graph = self.recipe.graph
         arrays = {
             self.recipe.samples: samples.inputs.astype(np.float32),
-            self.recipe.loss_node.operands[1]: samples.labels,
+            self.recipe.loss_node.operands[1]: self._targets(samples),
         }
         shapes = {name: (len(samples.labels), *shape[1:]) for name, shape in graph.inputs.items()}
         inputs = {name: arrays[name].reshape(shapes[name]) for name in graph.inputs}
         parameters = {name: each["w"] for name, each in self.state.items()}
         return evaluate(replace(graph, inputs=shapes), inputs, parameters)
+
+    def _targets(self, samples: Samples) -> NDArray[np.generic]:
+        labels = self.recipe.loss.labels
+        return samples.labels.astype(np.int64 if labels else np.float32)
 
     def _clip_factor(self, norm: float, gradients: Mapping[str, Floats]) -> float:
         """Return the clip factor of all gradients."""

@@ -21,7 +21,6 @@ from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import CHAINED, PRODUCTS, Opcode
 from diastole_sim.spec.registers import WAIT_REGISTERS
-from diastole_sim.train import host
 from diastole_sim.train.history import HELD_OUT_LOGITS, HELD_OUT_LOSS, MINIBATCH_LOSS, History
 from diastole_sim.train.job import Progress, TrainResult
 from diastole_sim.train.precision import Widths
@@ -33,6 +32,8 @@ from diastole_sim.trainer.tasks import TaskProgram, TaskRecipe
 @dataclass(frozen=True, kw_only=True)
 class ProgramResult(TrainResult):
     """Result of a training by a program: a :class:`TrainResult` with further members.
+
+    ``accuracy`` and ``float_accuracy`` are NaN if the network learns numbers.
 
     - ``optimizer``, ``rate``, ``hidden``, ``activation``, ``clip``: options as in
       :class:`diastole_sim.trainer.options.ProgramOptions`.
@@ -182,8 +183,7 @@ def _train(run: ProgramRun, made: TaskProgram, seed: int, progress: Progress | N
         learnt.evaluations += 1
         with np.errstate(all="ignore"):  # a faulty machine may return any number
             z = run.evaluate()
-            loss, _ = host.softmax_cross_entropy(z, made.labels)
-            metrics = float(loss), host.accuracy(z, made.labels)
+            metrics = made.measures(z)
         history.held_out.append((run.done, *metrics))
         if not history.not_finite:
             _note_evaluation(history, run, before, made, seed)
@@ -244,7 +244,7 @@ def train_in_float32(made: TaskRecipe) -> tuple[FloatRun, History]:
                 history.look_at(name, values, f"step {step}")
             done = step + 1
             if done % made.task.evaluate_every == 0 or done == steps:
-                metrics = run.evaluate(made.held_out)
+                metrics = made.measures(run.result(made.held_out))
                 history.held_out.append((done, *metrics))
                 history.look_at(HELD_OUT_LOSS, metrics[0], f"step {step}")
     return run, history

@@ -1,5 +1,6 @@
 """Turn tasks, which a host can also train, into recipes and programs."""
 
+import math
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from diastole_sim.device.interface import Floats
+from diastole_sim.graph.operations.operation import OperationUse
 from diastole_sim.graph.perceptron import perceptron_graph
 from diastole_sim.lowering.program import training_program
 from diastole_sim.lowering.recipe import TrainingRecipe
@@ -16,6 +19,7 @@ from diastole_sim.program.program import TrainingProgram
 from diastole_sim.program.recipe import Optimiser, Sgd, falling
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.train import host
 from diastole_sim.train.job import batch_rows
 from diastole_sim.train.loss_scaling import LossScaling
 from diastole_sim.train.precision import Precision
@@ -36,10 +40,10 @@ class TaskRecipe:
     training: Samples
     held_out: Samples
 
-    @property
-    def labels(self) -> NDArray[np.int64]:
-        """Labels of the held-out samples."""
-        return self.held_out.labels
+    def measures(self, result: Floats) -> tuple[float, float]:
+        """Return loss and accuracy of the network's result for the held-out samples. The accuracy
+        is NaN if the targets are numbers."""
+        return measures(self.recipe, result, self.held_out.labels)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +53,20 @@ class TaskProgram(TaskRecipe):
     numerics: Numerics
     limits: Limits
     program: TrainingProgram
+
+
+def measures(
+    recipe: TrainingRecipe, result: Floats, targets: NDArray[np.generic]
+) -> tuple[float, float]:
+    """Return loss and accuracy of a network's result, in float32. The accuracy is NaN if the
+    targets are numbers."""
+    loss = recipe.loss
+    if loss.labels:
+        labels = targets.astype(np.int64)
+        return float(host.softmax_cross_entropy(result, labels)[0]), host.accuracy(result, labels)
+    use = OperationUse(attributes=recipe.loss_node.attributes, tag=0, draws=None)
+    value, _ = loss.value([result, targets.astype(np.float32).reshape(result.shape)], use)
+    return float(value), math.nan
 
 
 def task_recipe(
@@ -63,24 +81,28 @@ def task_recipe(
     loss_scaling: LossScaling | None = None,
     precision: Precision | None = None,
 ) -> TaskRecipe:
-    """Return the recipe of a task of features and labels for a perceptron.
+    """Return the recipe of a task of features and labels for a perceptron, or of a task with a
+    graph.
 
     Split, order of samples and initial weights equal those of
     :func:`diastole_sim.train.job.run_task` with the same ``seed``. Without ``optimiser``, learning
     rate and momentum are equal too.
 
-    - ``hidden``: units of hidden layers.
-    - ``activation``: name of an operation, or texts of a user.
+    - ``hidden``: units of hidden layers, without a graph.
+    - ``activation``: name of an operation, or texts of a user, without a graph.
     - ``clip``, ``loss_scaling``, ``precision``: as in :class:`TrainingRecipe`.
     """
     count = task.steps if steps is None else steps
     training, held_out = task.split(task.load(), seed=seed)
     rows = batch_rows(len(training.labels), task.batch, seed=seed)
-    classes = int(max(training.labels.max(), held_out.labels.max())) + 1
     own = Sgd(rate=falling(task.rate, count), momentum=task.momentum)
-    widths = training.inputs.shape[1], *hidden, classes
+    graph = task.graph
+    if graph is None:
+        classes = int(max(training.labels.max(), held_out.labels.max())) + 1
+        widths = training.inputs.shape[1], *hidden, classes
+        graph = perceptron_graph(widths, batch=task.batch, activation=activation)
     recipe = TrainingRecipe(
-        graph=perceptron_graph(widths, batch=task.batch, activation=activation),
+        graph=graph,
         optimiser=own if optimiser is None else optimiser,
         batches=np.array(list(islice(rows, count))),
         clip=clip,

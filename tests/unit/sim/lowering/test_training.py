@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from diastole_sim.lowering.evaluation import evaluation_program
 from diastole_sim.lowering.parameters import Parameters, in_panel
 from diastole_sim.lowering.program import first_parameters
 from diastole_sim.lowering.tensors import ProgramTensors
 from diastole_sim.program.memory_plan import MemoryPlan
+from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.spec.command_table import VECTOR_OPCODES, Opcode
 from diastole_sim.spec.limits import SlotWord, VectorTable
 from diastole_sim.spec.stream_table import Kind, PanelOrder
@@ -441,8 +443,42 @@ def test_a_restored_run_has_the_bits_of_one_that_never_stopped(name, panel_vecto
     tables.panel[:] = np.nan
     second.restore(state, done)
     second.machine.loss = loss
+    assert second.evaluate().tobytes() == first.evaluate().tobytes()
     second.train(5 - done)
     assert second.losses().tobytes() == whole.losses().tobytes()
     for area in small.program.state:
         assert second.state()[area].tobytes() == whole.state()[area].tobytes(), area
     assert second.evaluate().tobytes() == whole.evaluate().tobytes()
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_an_evaluation_alone_has_the_bits_of_the_training(name, np_rng):
+    """From the state, by a program without a training; without a state, nearly."""
+    formats, recipe = STATES[name]
+    numerics = make_numerics(block=4, **formats)
+    small = SmallRun(np_rng, SETTINGS["momentum"], numerics=numerics, **recipe)
+    run = small.start()
+    run.train(3)
+    expected, state = run.evaluate(), run.state()
+    shapes = {key: each.shape for key, each in small.recipe.graph.parameters.items()}
+    parameters = {
+        key: np.ascontiguousarray(each.T).reshape(shapes[key])
+        for key, each in run.parameters().items()
+    }
+    for given in (state, None):
+        program = evaluation_program(
+            small.recipe,
+            parameters,
+            small.held_out,
+            numerics=numerics,
+            limits=small.limits,
+            state=given,
+        )
+        machine = golden_machine(program, numerics, small.limits, seed=0)
+        alone = ProgramRun(program=program, machine=machine)
+        machine.step = machine.step_end = 3
+        found = alone.evaluate()
+        if given is None:
+            assert np.abs(found - expected).max() < 0.5 * np.abs(expected).max()
+        else:
+            assert found.tobytes() == expected.tobytes()

@@ -90,7 +90,8 @@ def test_evaluations_take_the_widths_of_training_and_decide_nothing(np_rng):
     run.train(3)
     tables = run.machine.tables
     tables.eps[:] = 2**18 - 1  # what decided would have 2 bits
-    tables.widths[:] = 2
+    area = run.program.areas["widths of slots"]
+    run.machine.write(area.address, np.full(area.length // 4, 2, "<u4").view(np.uint8))
     run.evaluate()
     slots = [4 * layer for layer in range(2)]
     assert tables.widths[slots].tolist() == [3, 3]

@@ -37,7 +37,7 @@ def test_the_digits_are_learnt(machine, steps, least, most):
     made = task_program(find_task("digits"), **machine, steps=steps)
     run = start(made.program, machine)
     run.train(steps)
-    accuracy = (run.evaluate().argmax(axis=1) == made.labels).mean()
+    accuracy = (run.evaluate().argmax(axis=1) == made.held_out.labels).mean()
     assert accuracy >= least
     assert run.losses()[-25:].mean() < most
     opcodes = [command.opcode.name for command in made.program.training]
@@ -56,7 +56,7 @@ def test_the_first_steps_are_those_of_a_host(machine, seed):
     device = NumpyDevice(machine["numerics"], seed)
     host = run_task("digits", device, backend="golden", steps=12, seed=seed, float_run=False)
     np.testing.assert_allclose(run.losses(), host.history.losses, rtol=1e-5)
-    accuracy = (run.evaluate().argmax(axis=1) == made.labels).mean()
+    accuracy = (run.evaluate().argmax(axis=1) == made.held_out.labels).mean()
     assert accuracy == host.accuracy
 
 
