@@ -80,6 +80,8 @@ def first_parameters(recipe: TrainingRecipe) -> dict[str, NDArray[np.float32]]:
     Random weights are those of :func:`diastole_sim.train.draws.initial_weights`, with the number of
     the first layer that reads the weight. A random bias is drawn as a weight of one input.
     """
+    if recipe.first is not None:
+        return {name: recipe.first[name].astype(np.float32) for name in recipe.graph.parameters}
     layers: dict[str, int] = {}
     for number, node in enumerate(recipe.linears):
         for place, name in enumerate(node.operands[1:]):

@@ -1,6 +1,6 @@
 """Describe a training: the graph, the optimiser, the order of the samples, and the options."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -33,6 +33,8 @@ class TrainingRecipe:
     - ``precision``: rule for the widths of the named classes, which the machine decides; None for
       the widest.
     - ``seed``: seed of the initial weights.
+    - ``first``: initial parameters by name, with shapes as in the graph; None for those that the
+      graph names.
 
     GraphError for a graph that no machine can train. ValueError without a step, or for a
     ``precision`` that no machine has.
@@ -45,6 +47,7 @@ class TrainingRecipe:
     loss_scaling: LossScaling | None = None
     precision: Precision | None = None
     seed: int = 0
+    first: Mapping[str, NDArray[np.float32]] | None = None
 
     def __post_init__(self) -> None:
         _check(self.graph)

@@ -168,9 +168,14 @@ def _failure(error: BaseException, file: str) -> str:
 
 
 def _names_of(module: ModuleType) -> list[str]:
-    """Return the public names that the module itself defines."""
+    """Return the public names that the module itself defines: functions, classes, and objects such
+    as networks."""
     return [
         name
         for name, value in vars(module).items()
-        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+        if not name.startswith("_")
+        and (
+            getattr(value, "__module__", None) == module.__name__
+            or not (isinstance(value, (ModuleType, type)) or hasattr(value, "__qualname__"))
+        )
     ]

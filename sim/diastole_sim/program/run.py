@@ -1,8 +1,8 @@
 """Run a program on a machine as a host does: fill memory and start the machine."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -108,12 +108,19 @@ class ProgramRun:
             for name, area in areas.items()
         }
 
-    def restore(self, state: Mapping[str, Bytes], done: int) -> None:
-        """Continue a training of which :meth:`state` was the state after ``done`` steps. The caller
-        restores the registers of the loss's scale."""
-        for name in self.program.state:
-            self.machine.write(self.program.areas[name].address, state[name])
-        self.done = self.machine.step = done
+    def restore(self, state: Mapping[str, Bytes], done: int, loss: LossScale) -> None:
+        """Continue a training of which :meth:`state` was the state after ``done`` steps. ``loss``:
+        registers of the loss's scale after these steps."""
+        for machine in self.machines:
+            for name in self.program.state:
+                machine.write(self.program.areas[name].address, state[name])
+            machine.step, machine.loss = done, replace(loss)
+        self.done = done
+
+    @property
+    def machines(self) -> Sequence[ProgramMachine]:
+        """Machines that run the program."""
+        return [self.machine]
 
     def train(self, steps: int) -> None:
         """Continue for ``steps`` steps. MachineStoppedError if a step fails."""

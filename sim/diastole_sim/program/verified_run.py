@@ -2,6 +2,7 @@
 writes."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,7 @@ from diastole_sim.golden.golden_machine import GoldenMachine, Outcome
 from diastole_sim.golden.memory import Bytes
 from diastole_sim.program.memory_plan import PlannedArea
 from diastole_sim.program.program import TRAINING, TrainingProgram
-from diastole_sim.program.run import MachineStoppedError, ProgramRun
+from diastole_sim.program.run import MachineStoppedError, ProgramMachine, ProgramRun
 from diastole_sim.program.stepped import areas_written, described, in_their_order
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
@@ -70,6 +71,10 @@ class VerifiedRun(ProgramRun):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.fill(self.reference)
+
+    @property
+    def machines(self) -> Sequence[ProgramMachine]:
+        return [self.machine, self.reference]
 
     def ring(self, name: str, first: int, step_end: int, counters: Counter[str]) -> None:
         """Run as :meth:`ProgramRun.ring` does, one command at a time."""

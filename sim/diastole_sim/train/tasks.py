@@ -1,11 +1,12 @@
 """List the tasks for training by name: data, network and parameters of the training."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diastole_sim.train.draws import SPLIT_TAG, permutation
 from diastole_sim.train.master import FLOAT32, Master
@@ -48,7 +49,8 @@ class Task:
     - ``needs``: distribution with the samples, None if Diastole has the samples.
     - ``classifies``: True if a perceptron learns labels of features. A machine with a vector unit
       learns such a task by a program.
-    - ``graph``: network and loss for a program; None for a perceptron.
+    - ``graph``: network and loss for a program; None for a perceptron. ``first``: initial
+      parameters of the graph by name, None for those that the graph names.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Task:
     needs: str | None = None
     classifies: bool = False
     graph: "Graph | None" = None
+    first: Mapping[str, NDArray[np.float32]] | None = None
 
 
 def perceptron(

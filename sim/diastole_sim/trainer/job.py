@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class ProgramResult(TrainResult):
     betas: tuple[float, float] | None
     weight_decay: float | None
     hidden: tuple[int, ...]
-    activation: str
+    activation: str | None
     activation_sha256: str | None
     clip: float | None
     cycles_total: int | None
@@ -76,12 +76,24 @@ class ProgramResult(TrainResult):
 
 
 @dataclass(kw_only=True)
-class _Learnt:
+class Learnt:
     """Curves, number of evaluations and wall time of a run."""
 
     history: History = field(default_factory=History)
     evaluations: int = 0
     seconds: float = 0.0
+
+
+class Keeper(Protocol):
+    """Keeper of the state of a training."""
+
+    def begin(self, run: ProgramRun) -> Learnt:
+        """Restore a kept state, if any, and return what was learnt before."""
+        ...
+
+    def keep(self, run: ProgramRun, learnt: Learnt) -> None:
+        """Keep the state, after the last step or an evaluation."""
+        ...
 
 
 def run_program(
@@ -94,16 +106,18 @@ def run_program(
     multipliers: int | None = None,
     progress: Progress | None = None,
     float_run: bool = True,
+    keeper: Keeper | None = None,
 ) -> ProgramResult:
     """Train to the last step of ``made``, and evaluate the held-out samples as often as the task
     says. The host starts the machine once for each stretch of steps between two evaluations.
 
-    ``progress`` is called after each stretch. ``backend``, ``seed``, ``multipliers``, ``progress``
+    ``keeper`` restores a kept state first, and keeps the state after each stretch. ``progress`` is
+    called after each stretch. ``backend``, ``seed``, ``multipliers``, ``progress``
     and ``float_run`` are arguments of :func:`diastole_sim.train.job.run_task`.
     :class:`diastole_sim.program.run.MachineStoppedError` if the machine stops, for example because
     the loss is not finite.
     """
-    learnt = _train(run, made, seed, progress)
+    learnt = _train(run, made, seed, progress, keeper)
     float_history = train_in_float32(made)[1] if float_run else History()
     _, float_loss, float_accuracy = (float_history.held_out or [(0, math.nan, math.nan)])[-1]
     _, loss, accuracy = learnt.history.held_out[-1]
@@ -168,10 +182,16 @@ def weights_sha256(run: ProgramRun | FloatRun) -> str:
     return digest.hexdigest()
 
 
-def _train(run: ProgramRun, made: TaskProgram, seed: int, progress: Progress | None) -> _Learnt:
-    learnt, steps = _Learnt(), made.program.steps
-    history = learnt.history
-    started = time.monotonic()
+def _train(
+    run: ProgramRun,
+    made: TaskProgram,
+    seed: int,
+    progress: Progress | None,
+    keeper: Keeper | None,
+) -> Learnt:
+    learnt = Learnt() if keeper is None else keeper.begin(run)
+    history, steps = learnt.history, made.program.steps
+    started = time.monotonic() - learnt.seconds
     while run.done < steps:
         before = run.done
         try:
@@ -189,6 +209,9 @@ def _train(run: ProgramRun, made: TaskProgram, seed: int, progress: Progress | N
             _note_evaluation(history, run, before, made, seed)
         history.look_at(HELD_OUT_LOGITS, z, f"step {run.done - 1}")
         history.look_at(HELD_OUT_LOSS, metrics[0], f"step {run.done - 1}")
+        learnt.seconds = time.monotonic() - started
+        if keeper is not None and not history.not_finite:
+            keeper.keep(run, learnt)
         if progress is not None:
             progress(run.done, steps, float(run.losses()[-1]))
     history.losses.extend(map(float, run.losses()))

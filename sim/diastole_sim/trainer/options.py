@@ -105,7 +105,10 @@ class RecipeOptions:
         """Return the options as a result reports them."""
         values = {each.name: getattr(self, each.name) for each in fields(RecipeOptions)}
         options = {name: self._value(name, task) for name in OF_OPTIMIZERS}
-        return values | {"rate": self.first_rate(task)} | options | self._own_described()
+        described = values | {"rate": self.first_rate(task)} | options | self._own_described()
+        if task.graph is not None:  # the graph has its layers
+            described |= {"hidden": (), "activation": None}
+        return described
 
     def _check_optimizer(self) -> None:
         for name in OF_OPTIMIZERS:

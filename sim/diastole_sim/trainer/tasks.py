@@ -109,6 +109,7 @@ def task_recipe(
         loss_scaling=loss_scaling,
         precision=precision,
         seed=seed,
+        first=task.first,
     )
     return TaskRecipe(task=task, recipe=recipe, training=training, held_out=held_out)
 

@@ -102,6 +102,14 @@ def add_config(parser: argparse.ArgumentParser, *, presets: bool = False) -> Non
 def add_execution(parser: argparse.ArgumentParser) -> None:
     """Add the common options of `run` and `train`: backend, seed, delays, waves and
     verification."""
+    add_backend(parser)
+    add_seed(parser, "seed of all random draws; runs with equal seeds draw equal numbers")
+    _add_delays(parser)
+    add_json(parser)
+
+
+def add_backend(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of the place where the work runs."""
     parser.add_argument(
         "--backend",
         choices=BACKENDS,
@@ -119,7 +127,10 @@ def add_execution(parser: argparse.ArgumentParser) -> None:
         help="bits per second on the serial line, as the board was built (default: "
         f"{DEFAULT_BAUD})",
     )
-    add_seed(parser, "seed of all random draws; runs with equal seeds draw equal numbers")
+
+
+def _add_delays(parser: argparse.ArgumentParser) -> None:
+    """Add delays, verification and waves."""
     parser.add_argument(
         "--stalls",
         metavar="S",
@@ -149,7 +160,6 @@ def add_execution(parser: argparse.ArgumentParser) -> None:
         type=integer(1, MAX_DEPTH),
         help="levels of modules in the waves, from the top module on (default: all)",
     )
-    add_json(parser)
 
 
 def add_seed(parser: argparse.ArgumentParser, of: str) -> None:

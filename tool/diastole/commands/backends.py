@@ -17,11 +17,11 @@ def execution_of(arguments: argparse.Namespace) -> Execution:
     if execution.trace is not None:
         check_writable(execution.trace)
     for name in ("stalls", "latency"):
-        if options[name] is not None and execution.backend in WITHOUT_EFFECT:
+        if options.get(name) is not None and execution.backend in WITHOUT_EFFECT:
             warn(
                 f"--{name} changes nothing with --backend {WITHOUT_EFFECT[execution.backend][name]}"
             )
-    if execution.backend == "golden" and arguments.verify:
+    if execution.backend == "golden" and options.get("verify"):
         warn("--verify with --backend golden compares the golden model with itself")
     return execution
 

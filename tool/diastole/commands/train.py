@@ -1,6 +1,7 @@
 """`diastole train`: train a network, with every product and conversion on the device."""
 
 import argparse
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 from diastole import install
 from diastole.backend import make_device
-from diastole.commands import scaling, train_program, train_state
+from diastole.commands import network_options, scaling, train_program, train_state
 from diastole.commands.arguments import (
     Commands,
     add_config,
@@ -27,6 +28,8 @@ from diastole.execution import Execution
 from diastole.files import atomic
 from diastole.files.outputs import check_picture
 from diastole.layers.cell_areas import cell_area
+from diastole.learning.checkpoint import Checkpoint
+from diastole.learning.task import OwnTask, own_task
 from diastole.nearest import suggestion
 from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.limits import MAX_STEPS
@@ -47,6 +50,7 @@ from diastole_sim.train.precision import (
 from diastole_sim.train.report import write_picture
 from diastole_sim.train.tasks import TASK_NAMES, Task, find_task
 from diastole_sim.trainer.job import ProgramResult
+from diastole_sim.trainer.options import ProgramOptions
 
 OPTION_PRECISIONS = {"alpha": "fast", "beta": "fast", "switch": "low-to-high"}
 """Precision of every option."""
@@ -66,9 +70,7 @@ def add_parser(commands: Commands) -> None:
         allow_abbrev=False,
     )
     add_config(parser)
-    parser.add_argument(
-        "--task", metavar="NAME", required=True, help=f"task to learn: {listed_tasks()}"
-    )
+    parser.add_argument("--task", metavar="NAME", help=f"task to learn: {listed_tasks()}")
     parser.add_argument(
         "--steps",
         metavar="N",
@@ -92,6 +94,7 @@ def add_parser(commands: Commands) -> None:
     add_master(parser)
     add_precision(parser)
     scaling.add_loss_scale(parser)
+    network_options.add_network(parser)
     train_program.add_program(parser)
     add_execution(parser)
     parser.set_defaults(execute=execute)
@@ -265,17 +268,33 @@ def require_samples(task: Task) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     config = read_config(arguments)
-    task = named_task(arguments.task)
+    training = network_options.own_training(arguments)
+    own = None if training is None else own_task(training, seed=arguments.seed)
+    task = own.task if own is not None else named_task(arguments.task)
     execution = execution_of(arguments)
     options = training_options(config, arguments)
-    require_samples(task)
+    if own is None:
+        require_samples(task)
+    elif "program" not in options:
+        raise BadInput(
+            "--graph needs whole steps on the machine: give --set vector.enable=true, and leave "
+            "numbers with other weights than float32 out"
+        )
     check_picture("--picture", arguments.picture)
-    state = train_state.state_of(config, arguments, task, options)
+    state = None if own is not None else train_state.state_of(config, arguments, task, options)
     if state is not None:
         state.load()  # a mistake is found before the hardware is built
     if "program" in options:
-        settings = {"steps": arguments.steps, "verify": arguments.verify}
-        result = train_program.train_on(config, task, options["program"], execution, **settings)
+        keeper = own and _checkpoint(config, arguments, own, options["program"])
+        result = train_program.train_on(
+            config,
+            task,
+            options["program"],
+            execution,
+            steps=arguments.steps,
+            verify=arguments.verify,
+            keeper=keeper,
+        )
     else:
         with train_state.resumable(state):
             result = train(execution, config, arguments, task, options | {"keeper": state})
@@ -290,6 +309,23 @@ def execute(arguments: argparse.Namespace) -> int:
             "--set format.x=... --set format.w=... --set format.dy=... trains in other formats"
         )
     return judge(result, arguments.min_accuracy)
+
+
+def _checkpoint(
+    config: Config, arguments: argparse.Namespace, own: OwnTask, options: ProgramOptions
+) -> Checkpoint:
+    """Return the keeper of a user's network. BadInput if the file is of another training."""
+    keeper = Checkpoint(
+        path=arguments.save,
+        weights=arguments.weights,
+        config=config,
+        own=own,
+        options=options,
+        seed=arguments.seed,
+        resume=arguments.resume,
+    )
+    keeper.check()
+    return keeper
 
 
 def train(
@@ -389,6 +425,13 @@ def described_scale(result: TrainResult) -> str:
     return f"loss times 2^{result.loss_scale} at first, {ends}{floors}{counted}"
 
 
+def _accuracies(result: TrainResult) -> str:
+    """Return the accuracies as text, nothing for a network that learns numbers."""
+    if math.isnan(result.accuracy):
+        return ""
+    return f"accuracy {result.accuracy:.2%} (float32: {result.float_accuracy:.2%}), "
+
+
 def describe(result: TrainResult) -> str:
     """Return a few lines for people."""
     lines = [
@@ -396,10 +439,7 @@ def describe(result: TrainResult) -> str:
             f"{result.task} on {result.backend}: {result.steps} steps in {result.seconds:.1f} s, "
             f"seed {result.seed}"
         ),
-        (
-            f"held-out accuracy {result.accuracy:.2%} (float32: {result.float_accuracy:.2%}), "
-            f"loss {result.loss:.4f} (float32: {result.float_loss:.4f})"
-        ),
+        f"held-out {_accuracies(result)}loss {result.loss:.4f} (float32: {result.float_loss:.4f})",
         f"weights {result.weights_sha256}",
     ]
     if isinstance(result, ProgramResult):

@@ -31,7 +31,7 @@ from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.require import excerpt, real_number, whole_number
 from diastole_sim.train.tasks import HIDDEN, Task
-from diastole_sim.trainer.job import ProgramResult, run_program
+from diastole_sim.trainer.job import Keeper, ProgramResult, run_program
 from diastole_sim.trainer.options import (
     MAX_CLIP,
     MAX_DECAY,
@@ -302,8 +302,10 @@ def train_on(
     *,
     steps: int | None = None,
     verify: bool = False,
+    keeper: Keeper | None = None,
 ) -> ProgramResult:
-    """Train a task, for ``steps`` steps or the task's own number. A failure of the machine is a
+    """Train a task, for ``steps`` steps or the task's own number. ``keeper`` keeps the state. A
+    failure of the machine is a
     CheckFailed."""
     seed = execution.seed
     made = task_program_of(config, task, options, steps=steps, seed=seed)
@@ -324,6 +326,7 @@ def train_on(
                 seed=seed,
                 multipliers=config.macs,
                 progress=report,
+                keeper=keeper,
             )
         except MachineStoppedError as stopped:
             raise _judged(stopped, run) from stopped
@@ -362,9 +365,11 @@ def described(result: ProgramResult) -> list[str]:
         recipe += f", betas {result.betas[0]:g} and {result.betas[1]:g}"
     if result.weight_decay:
         recipe += f", weight decay {result.weight_decay:g}"
-    recipe += f"{clip}, hidden {units}"
-    activation = _with_hash(result.activation, result.activation_sha256)
-    lines = [f"{recipe}, {activation}; whole steps on the machine"]
+    recipe += clip
+    if result.hidden:
+        activation = _with_hash(str(result.activation), result.activation_sha256)
+        recipe += f", hidden {units}, {activation}"
+    lines = [f"{recipe}; whole steps on the machine"]
     if result.cycles_total is not None and result.waits is not None:
         lines.append(
             f"{result.cycles_total} cycles of training, {result.cycles_total // result.steps} a "

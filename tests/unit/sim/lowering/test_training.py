@@ -441,8 +441,7 @@ def test_a_restored_run_has_the_bits_of_one_that_never_stopped(name, panel_vecto
     tables = second.machine.tables
     tables.amax[:] = np_rng.integers(1, 2**31 - 2**24, tables.amax.shape)
     tables.panel[:] = np.nan
-    second.restore(state, done)
-    second.machine.loss = loss
+    second.restore(state, done, loss)
     assert second.evaluate().tobytes() == first.evaluate().tobytes()
     second.train(5 - done)
     assert second.losses().tobytes() == whole.losses().tobytes()

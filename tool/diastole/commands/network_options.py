@@ -1,0 +1,129 @@
+"""Options of `train` for a network and data of the user."""
+
+import argparse
+from pathlib import Path
+
+from diastole.commands.arguments import integer
+from diastole.errors import BadInput
+from diastole.files.bundled_data import BUNDLED
+from diastole.files.network_file import ENDING, check_network
+from diastole.files.outputs import check_output
+from diastole.learning.task import MOST_BATCH, STANDARDIZE, OwnTraining
+from diastole.nn.tracing import LOSSES
+from diastole_sim.program.own_code import FORM, OwnCode, OwnCodeError
+
+MAX_EPOCHS, MAX_BATCH = 1_000_000, 65_536
+EPOCHS = 10
+OPTIONS = ("data", "loss", "target", "standardize", "epochs", "batch", "init")
+"""Options that need a network of the user."""
+FILES = ("save", "resume", "weights")
+
+
+def add_network(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "your own network", "instead of a task, on machines with vector.enable = true"
+    )
+    group.add_argument(
+        "--graph",
+        metavar=FORM,
+        help="network in a Python file: a module of diastole.nn, or a function of a symbol",
+    )
+    group.add_argument(
+        "--data",
+        metavar="PATH",
+        help="samples: a CSV file, an .npz file or a folder of .npy files with inputs and targets, "
+        f"or {', '.join(BUNDLED)}",
+    )
+    group.add_argument("--loss", choices=tuple(LOSSES), help="loss to make small")
+    group.add_argument(
+        "--target",
+        metavar="COLUMN,...",
+        help="columns of a CSV file to learn (default: the last column)",
+    )
+    group.add_argument(
+        "--standardize",
+        choices=STANDARDIZE,
+        help="subtract the mean of each column and divide by the standard deviation, of inputs, or "
+        "of all: inputs and targets",
+    )
+    group.add_argument(
+        "--epochs",
+        metavar="N",
+        type=integer(1, MAX_EPOCHS),
+        help=f"times that every training sample is used (default: {EPOCHS}); the rest of an epoch "
+        "that fills no batch is left out",
+    )
+    group.add_argument(
+        "--batch",
+        metavar="N",
+        type=integer(1, MAX_BATCH),
+        help=f"samples of a step (default: {MOST_BATCH}, or all)",
+    )
+    group.add_argument(
+        "--init",
+        metavar="FILE",
+        type=Path,
+        help=f"initial parameters by name: an .npz, or a {ENDING} that --save wrote",
+    )
+    group.add_argument(
+        "--save",
+        metavar="FILE",
+        type=Path,
+        help=f"keep the network and the state of the training in FILE ({ENDING}) after every epoch",
+    )
+    group.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue the training that --save kept in FILE, with the same bits",
+    )
+    group.add_argument(
+        "--weights",
+        metavar="FILE",
+        type=Path,
+        help="write the trained parameters to FILE (.npz), with the names and shapes of PyTorch",
+    )
+
+
+def own_training(arguments: argparse.Namespace) -> OwnTraining | None:
+    """Return the requested training of a user's network, None for a task. BadInput for options that
+    do not go together."""
+    if arguments.graph is None:
+        if arguments.task is None:
+            raise BadInput("--task or --graph must be given (see diastole train --help)")
+        for name in (*OPTIONS, *FILES):
+            if getattr(arguments, name):
+                raise BadInput(f"--{name} needs --graph, a network of your own: leave --{name} out")
+        return None
+    if arguments.task is not None:
+        raise BadInput("--graph and --task exclude each other: give one")
+    for name in ("data", "loss"):
+        if getattr(arguments, name) is None:
+            raise BadInput(f"--graph needs --{name} (see diastole train --help)")
+    for name in ("hidden", "activation", "state"):
+        if getattr(arguments, name) is not None:
+            raise BadInput(f"--{name} does not work with --graph: leave --{name} out")
+    if arguments.steps is not None:
+        raise BadInput("--steps does not work with --graph: give --epochs")
+    if arguments.min_accuracy is not None and arguments.loss != "cross-entropy":
+        raise BadInput("--min-accuracy works only with --loss cross-entropy: leave it out")
+    if arguments.resume and arguments.save is None:
+        raise BadInput("--resume needs --save FILE, the file of the training")
+    if arguments.weights is not None:
+        check_output("--weights", arguments.weights, (".npz",))
+    if arguments.save is not None:
+        check_network("--save", arguments.save)
+    try:
+        network = OwnCode.read(arguments.graph)
+    except OwnCodeError as error:
+        raise BadInput(f"--graph: {error}") from None
+    names = None if arguments.target is None else arguments.target.split(",")
+    return OwnTraining(
+        network=network,
+        data=arguments.data,
+        loss=arguments.loss,
+        target=None if names is None else tuple(name.strip() for name in names),
+        standardize=arguments.standardize,
+        epochs=arguments.epochs or EPOCHS,
+        batch=arguments.batch,
+        first=arguments.init,
+    )

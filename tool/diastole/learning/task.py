@@ -1,0 +1,233 @@
+"""Make a task of a user's network and data."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole.errors import BadInput
+from diastole.files.archive import Archive, Unreadable
+from diastole.files.bundled_data import BUNDLED, bundled_table
+from diastole.files.data_tables import DataTable, read_table
+from diastole.files.network_file import ENDING, NetworkFile
+from diastole.learning.standard import Standard
+from diastole.nn.symbol import Symbol
+from diastole.nn.tracing import LOSSES, trace
+from diastole_sim.graph.graph import Graph, GraphError
+from diastole_sim.program.own_code import OwnCode, OwnCodeError
+from diastole_sim.train.samples import Samples
+from diastole_sim.train.tasks import Task, split
+
+RATE, MOMENTUM = 0.01, 0.9
+"""Defaults of the optimisers sgd and nesterov."""
+STANDARDIZE = ("inputs", "all")
+MOST_BATCH = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnTraining:
+    """Network, data and length of a training.
+
+    - ``network``: reference to a network in a file of the user.
+    - ``data``: file, folder, or name of a data set.
+    - ``loss``: one of :data:`diastole.nn.tracing.LOSSES`.
+    - ``target``: columns of the targets, None for the last column.
+    - ``standardize``: "inputs", "all" for inputs and targets, or None.
+    - ``epochs``, ``batch``: length of the training and samples of a step; ``batch`` is None for
+      64 samples, or fewer if there are fewer.
+    - ``first``: file with initial parameters.
+    """
+
+    network: OwnCode
+    data: str
+    loss: str
+    target: tuple[str, ...] | None = None
+    standardize: str | None = None
+    epochs: int = 10
+    batch: int | None = None
+    first: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnTask:
+    """Task of a user's network, with everything that a prediction needs later.
+
+    - ``task``: task for a program, with graph and samples.
+    - ``steps``: number of steps of all epochs.
+    - ``table``: names of columns and classes. ``inputs``, ``outputs``: how columns were
+      standardised.
+    - ``data_sha256``: hash of all samples.
+    """
+
+    task: Task
+    steps: int
+    table: DataTable
+    inputs: Standard | None
+    outputs: Standard | None
+    data_sha256: str
+
+    def record(self) -> dict[str, Any]:
+        """Return what a prediction needs, as plain values."""
+        table = self.table
+        return {
+            "features": list(table.features),
+            "outputs": list(table.outputs),
+            "classes": None if table.classes is None else list(table.classes),
+            "inputs": None if self.inputs is None else self.inputs.record(),
+            "targets": None if self.outputs is None else self.outputs.record(),
+            "sample": list(table.inputs.shape[1:]),
+            "sha256": self.data_sha256,
+        }
+
+
+def own_task(training: OwnTraining, *, seed: int) -> OwnTask:
+    """Return the task. BadInput for mistakes of the network, the data, or both together."""
+    labels = LOSSES[training.loss] == "cross_entropy"
+    table = _table(training, labels=labels)
+    standard = _standards(training, table, seed)
+    samples = Samples(
+        inputs=_applied(standard[0], table.inputs).reshape(len(table.inputs), -1),
+        labels=_targets(table) if labels else _applied(standard[1], _targets(table)),
+    )
+    learnt, _ = split(samples, seed=seed)
+    count = len(learnt.labels)
+    batch = min(MOST_BATCH, count) if training.batch is None else training.batch
+    if batch > count:
+        raise BadInput(f"--batch must be at most {count}, the number of training samples: {batch}")
+    graph = own_graph(training, table, batch=batch)
+    per_epoch = count // batch
+    task = Task(
+        name=str(training.network),
+        about="a network of your own",
+        load=lambda: samples,
+        split=split,
+        network=_no_host,
+        batch=batch,
+        rate=RATE,
+        momentum=MOMENTUM,
+        steps=training.epochs * per_epoch,
+        evaluate_every=per_epoch,
+        classifies=True,
+        graph=graph,
+        first=None if training.first is None else first_parameters(training.first, graph),
+    )
+    digest = hashlib.sha256(samples.inputs.tobytes())
+    digest.update(np.ascontiguousarray(samples.labels).tobytes())
+    return OwnTask(
+        task=task,
+        steps=task.steps,
+        table=table,
+        inputs=standard[0],
+        outputs=standard[1],
+        data_sha256=digest.hexdigest(),
+    )
+
+
+def own_graph(training: OwnTraining, table: DataTable, *, batch: int) -> Graph:
+    """Return the graph of a user's network for samples. BadInput for a mistake in the file, for
+    shapes that do not fit, and for a result that does not fit the targets."""
+    code = training.network
+    try:
+        network: Any = code.load()
+        if not callable(network):  # as every module is
+            raise BadInput(
+                f"{code}: must be a network, a Module of diastole.nn or a function of a symbol, "
+                f"not {type(network).__name__}"
+            )
+        called = cast(Callable[[Symbol], Symbol], network)
+        with code.running(f"{code}: "):
+            graph = trace(called, table.inputs.shape[1:], batch=batch, loss=training.loss)
+    except GraphError as error:
+        raise BadInput(*(f"{code}: {problem}" for problem in error.problems)) from None
+    except OwnCodeError as error:
+        cause = error.__cause__
+        if isinstance(cause, GraphError):
+            raise BadInput(*(f"{code}: {problem}" for problem in cause.problems)) from None
+        raise BadInput(str(error)) from None
+    columns = int(np.prod(graph.shape(_result(graph))[1:]))
+    if table.classes is not None and len(table.classes) > columns:
+        raise BadInput(
+            f"{code}: the network has {columns} results for a sample, but {training.data} has "
+            f"{len(table.classes)} classes"
+        )
+    if table.classes is None and columns != len(table.outputs):
+        raise BadInput(
+            f"{code}: the network has {columns} results for a sample, but {training.data} has "
+            f"{len(table.outputs)} columns to learn: {', '.join(table.outputs)}"
+        )
+    return graph
+
+
+def first_parameters(path: Path, graph: Graph) -> dict[str, NDArray[np.float32]]:
+    """Return the initial parameters in a file: an .npz, or a network that Diastole saved. BadInput
+    for absent names and for other shapes."""
+    if path.suffix.lower() == ENDING:
+        found: Mapping[str, NDArray[Any]] = NetworkFile.read(path).parameters
+    else:
+        archive = Archive(path)
+        try:
+            found = {name: archive.read(name) for name in archive.names}
+        except Unreadable as reason:
+            raise BadInput(f"{path}: an array cannot be read: {reason}") from None
+    problems: list[str] = []
+    for name, parameter in graph.parameters.items():
+        if name not in found:
+            problems.append(f"{path}: the parameter {name} is missing")
+        elif found[name].shape != parameter.shape or found[name].dtype.kind != "f":
+            problems.append(
+                f"{path}: {name} must be floats of shape {list(parameter.shape)}, not "
+                f"{found[name].dtype} of shape {list(found[name].shape)}"
+            )
+    unknown = [name for name in found if name not in graph.parameters]
+    problems += [f"{path}: the network has no parameter {name}" for name in unknown]
+    if problems:
+        raise BadInput(*problems)
+    return {name: found[name].astype(np.float32) for name in graph.parameters}
+
+
+def _table(training: OwnTraining, *, labels: bool) -> DataTable:
+    if training.data in BUNDLED:
+        if training.target is not None:
+            raise BadInput(f"--target works only with a CSV file, not with --data {training.data}")
+        return bundled_table(training.data, labels=labels)
+    path = Path(training.data)
+    if training.target is not None and path.suffix.lower() != ".csv":
+        raise BadInput(f"--target works only with a CSV file, not with {path}")
+    return read_table(path, labels=labels, outputs=training.target)
+
+
+def _targets(table: DataTable) -> NDArray[Any]:
+    assert table.targets is not None
+    return table.targets
+
+
+def _standards(
+    training: OwnTraining, table: DataTable, seed: int
+) -> tuple[Standard | None, Standard | None]:
+    """Return how inputs and targets are standardised, by the training samples alone."""
+    if training.standardize is None:
+        return None, None
+    samples = Samples(inputs=table.inputs, labels=_targets(table))
+    learnt, _ = split(samples, seed=seed)
+    if training.standardize == "inputs":
+        return Standard.of(learnt.inputs), None
+    if table.classes is not None:
+        raise BadInput("--standardize all works only with numbers to learn: give inputs")
+    return Standard.of(learnt.inputs), Standard.of(learnt.labels)
+
+
+def _applied(standard: Standard | None, values: NDArray[Any]) -> NDArray[Any]:
+    return values if standard is None else standard.apply(values)
+
+
+def _result(graph: Graph) -> str:
+    """Return the name of the network's result."""
+    return next(node for node in graph.nodes if node.name == graph.output).operands[0]
+
+
+def _no_host(*_: Any, **__: Any) -> Any:
+    raise AssertionError("a graph is trained by a program")
