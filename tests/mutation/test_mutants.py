@@ -22,8 +22,6 @@ from mutation.verilog import TEMPORARY, Source
 from support.sweep import sweep
 
 SAMPLED = {"squares": planted.SQUARES, "windows": planted.WINDOWS, "steps": planted.STEPS}
-SCENES = (check.every_kind, check.errors, check.all_but_one)
-"""Of the machines without a vector unit."""
 RANDOM = 40
 
 
@@ -48,8 +46,7 @@ def faults(machine, product):
 @pytest.fixture(scope="module")
 def trial(machine, product, faults, tmp_path_factory):
     directory = plant(product, faults, tmp_path_factory.mktemp("mutants") / machine.name)
-    scenes = SCENES if machine.scenes is check.SCENES else machine.scenes
-    return Trial(directory, check.record(directory, scenes))
+    return Trial(directory, check.record(directory, machine.scenes))
 
 
 @pytest.mark.parametrize("machine", planted.MACHINES, ids=lambda machine: machine.name)

@@ -84,7 +84,8 @@ def _csv(network: TrainedNetwork, results: Floats) -> str:
     shares = np.exp(results - results.max(axis=1, keepdims=True), dtype=np.float64)
     shares /= shares.sum(axis=1, keepdims=True)
     writer.writerow((CLASS, PROBABILITY))
-    for row, best in zip(shares, results.argmax(axis=1), strict=True):
+    best_places: list[int] = results.argmax(axis=1).tolist()
+    for row, best in zip(shares, best_places, strict=True):
         name = network.classes[best] if best < len(network.classes) else str(best)
         writer.writerow((name, f"{row[best]:.6f}"))
     return text.getvalue()

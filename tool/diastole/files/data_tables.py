@@ -22,6 +22,7 @@ FEWEST = 10
 MAX_CLASSES = 65_536
 MAX_BYTES = 1 << 31
 """Largest file."""
+LARGEST = float(np.finfo(np.float32).max)
 SHOWN = 5
 """Most mistakes of one file in a message."""
 
@@ -189,10 +190,10 @@ class _CsvTable:
         for place, column in enumerate(columns):
             for row, text in enumerate(self.texts(column)):
                 value = real_number(text)
-                if value is None or not np.isfinite(np.float32(value)):
+                if value is None or not abs(value) <= LARGEST:
                     wrong.append(
                         f"{self.path}, {self.line(row)}, column {column}: must be a finite number, "
-                        f"not {excerpt(text) or 'nothing'}"
+                        f"not {excerpt(text)}"
                     )
                 else:
                     found[row, place] = value
@@ -286,7 +287,7 @@ def _checked(
     if len(inputs) < FEWEST:
         raise BadInput(f"{path}: at least {FEWEST} samples are needed, but there are {len(inputs)}")
     if classes is not None and len(classes) < 2:
-        raise BadInput(f"{path}: at least two classes are needed, but all are {classes[0]}")
+        raise BadInput(f"{path}: at least two classes are needed, but all are {''.join(classes)}")
     return DataTable(
         inputs=inputs,
         targets=targets,

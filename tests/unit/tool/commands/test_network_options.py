@@ -1,0 +1,76 @@
+"""Options of `train` for a network and data of the user."""
+
+import numpy as np
+import pytest
+
+from support.own_networks import NUMBERS, TRAIN, write_networks
+
+
+@pytest.fixture
+def files(diastole, tmp_path):
+    """The command line in a folder with networks and data of a user."""
+    write_networks(tmp_path)
+    return diastole
+
+
+def test_weights_have_the_shapes_of_torch_and_begin_another_training(files):
+    assert files(*NUMBERS, "--save", "run.safetensors", "--weights", "w.npz").code == 0
+    with np.load("w.npz") as arrays:
+        shapes = {name: each.shape for name, each in arrays.items()}
+    assert shapes == {"0.weight": (8, 3), "0.bias": (8,), "2.weight": (2, 8), "2.bias": (2,)}
+    found = [
+        files(*NUMBERS, "--init", name, "--json").json for name in ("w.npz", "run.safetensors")
+    ]
+    assert found[0]["weights_sha256"] == found[1]["weights_sha256"]
+    plain = files(*NUMBERS, "--json").json
+    assert plain["weights_sha256"] != found[0]["weights_sha256"]
+    assert found[0]["loss"] < plain["loss"]
+
+
+@pytest.mark.parametrize("loss", ["mse", "l1", "smooth-l1"])
+def test_losses_and_a_module_of_ones_own(loss, files):
+    words = [*NUMBERS, "--graph", "nets.py:gated", "--loss", loss, "--standardize", "all"]
+    record = files(*words, "--json").json
+    assert record["float_loss"] == pytest.approx(record["loss"], rel=0.3)
+
+
+REFUSED = {
+    ("--graph", "nets.py:none"): "nets.py does not define none; the file defines numbers, classes, "
+    "wide, fails, Gated, gated, broken",
+    ("--graph", "nets.py:fails"): "nets.py:fails: must be a network, a Module of diastole.nn or a "
+    "function of a symbol, not NoneType",
+    ("--graph", "nets.py:wide"): "nets.py:wide: 0 (linear): the input has 3 features, but the "
+    "weight has the shape 8 x 4: a weight of outputs x 3 is needed",
+    ("--graph", "nets.py:broken"): "nets.py:broken: a network can add two tensors of one shape, "
+    "not a tensor and 1",
+    ("--graph", "nets.py:classes"): "nets.py:classes: the network has 3 results for a sample, but "
+    "n.csv has 2 columns to learn: u, v",
+    ("--data", "none.csv"): "none.csv: there is no such file",
+    ("--target", "w"): "--target must name columns of n.csv, a, b, c, u, v, not w",
+    ("--batch", "65"): "--batch must be at most 64, the number of training samples: 65",
+    ("--steps", "3"): "--steps does not work with --graph: give --epochs",
+    ("--hidden", "3"): "--hidden does not work with --graph: leave --hidden out",
+    ("--task", "digits"): "--graph and --task exclude each other: give one",
+    ("--resume",): "--resume needs --save FILE, the file of the training",
+    ("--min-accuracy", "0.5"): "--min-accuracy works only with --loss cross-entropy: leave it out",
+    ("--save", "run.npz"): "--save must end in .safetensors, not run.npz",
+    ("--init", "none.npz"): "none.npz: there is no such file",
+}
+
+
+@pytest.mark.parametrize("words", REFUSED, ids=" ".join)
+def test_mistakes(words, files):
+    result = files(*NUMBERS, *words)
+    assert result.code == 2
+    assert result.err[0].startswith(f"diastole: error: {REFUSED[words]}")
+
+
+def test_options_without_a_network(files):
+    for words, said in (
+        ((), "--task or --graph must be given (see diastole train --help)"),
+        (("--task", "digits", "--epochs", "3"),
+         ("--epochs needs --graph, a network of your own: leave --epochs out")),
+        (("--graph", "nets.py:numbers"), "--graph needs --data (see diastole train --help)"),
+    ):  # fmt: skip
+        result = files(*TRAIN, *words)
+        assert (result.code, result.err) == (2, [f"diastole: error: {said}"])

@@ -1,0 +1,81 @@
+"""The file of a training: resumed with the same bits, and equal on every machine."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from command_line import Result
+from diastole import cli
+from diastole.config.file import to_toml
+from diastole.config.presets import PRODUCTS_ONLY
+from diastole.files.network_file import NetworkFile
+from support.own_networks import NUMBERS, read_table, write_networks
+
+
+@pytest.fixture
+def files(capsys, tmp_path, monkeypatch):
+    """The command line in a folder with networks and data of a user."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nano.toml").write_text(to_toml(PRODUCTS_ONLY["nano"]))
+    write_networks(tmp_path)
+
+    def run(*arguments):
+        code = cli.main(list(arguments))
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return run
+
+
+def test_a_run_that_is_killed_goes_on_with_the_same_bits(files, tmp_path):
+    words = [*NUMBERS, "--epochs", "40", "--clip", "1"]
+    whole = files(*words, "--save", "whole.safetensors", "--json").json
+    command = [sys.executable, "-m", "diastole", *words, "--save", "cut.safetensors"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
+    while not (tmp_path / "cut.safetensors").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    before = NetworkFile.read(tmp_path / "cut.safetensors").record["progress"]["steps"]
+    again = files(*words, "--save", "cut.safetensors", "--resume", "--json").json
+    for key in set(whole) - {"seconds"}:
+        assert again[key] == whole[key], key
+    assert 0 < before <= whole["steps"]
+    one, other = (tmp_path / f"{name}.safetensors" for name in ("whole", "cut"))
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_verilog_golden_and_verification_have_one_file(files):
+    """The state and the weights of the Verilog are those of the golden model, byte by byte."""
+    rtl = [word for word in NUMBERS if word not in ("--backend", "golden")]
+    assert files(*NUMBERS, "--save", "golden.safetensors").code == 0
+    verified = files(*rtl, "--verify", "--save", "rtl.safetensors", "--json")
+    assert verified.code == 0
+    assert verified.json["verified"] is True
+    golden, hardware = (NetworkFile.read(Path(f"{name}.safetensors")) for name in ("golden", "rtl"))
+    assert set(golden.state) == set(hardware.state)
+    for name, each in golden.state.items():
+        assert each.tobytes() == hardware.state[name].tobytes(), name
+    for backend in ("golden", "rtl"):
+        predict = ("predict", "golden.safetensors", "--in", "x.csv", "--backend", backend)
+        assert files(*predict, "--out", f"{backend}.csv").code == 0
+    assert read_table("golden.csv") == read_table("rtl.csv")
+
+
+def test_a_state_of_another_training(files):
+    assert files(*NUMBERS, "--save", "run.safetensors").code == 0
+    for words, said in (
+        (("--rate", "0.5"), "rate is None, not 0.5"),
+        (("--epochs", "5"), "steps is 16, not 20"),
+        (("--seed", "1"), "seed is 0, not 1"),
+        (("--set", "format.x=bfp8"), "configuration is "),
+    ):
+        result = files(*NUMBERS, "--save", "run.safetensors", "--resume", *words)
+        assert result.code == 2
+        assert said in result.err[0]
