@@ -15,12 +15,13 @@ from support.sources import ROOT
 from support.sweep import sweep
 from support.tutorial_page import Command, File, command_words, follow, page, prints, steps
 
-PAGES = ("tutorial.md", "tutorials/driver.md", "tutorials/layers.md")
+PAGES = ("tutorial.md", "networks.md", "tutorials/driver.md", "tutorials/layers.md")
 BOARD = ROOT / "tests" / "support" / "board.c"
 
 
 @pytest.mark.parametrize(
-    "name", ["tutorials/layers.md", sweep("tutorial.md"), sweep("tutorials/driver.md")]
+    "name",
+    ["networks.md", "tutorials/layers.md", sweep("tutorial.md"), sweep("tutorials/driver.md")],
 )
 def test_every_step_of_a_page(name, tmp_path):
     follow(page(name), tmp_path)
@@ -34,7 +35,7 @@ def test_the_tutorial_is_read():
 
 def test_every_page_is_known():
     found = {f"tutorials/{path.name}" for path in (ROOT / "docs/tutorials").glob("*.md")}
-    assert found | {"tutorial.md"} == set(PAGES)
+    assert found | {"tutorial.md", "networks.md"} == set(PAGES)
 
 
 @pytest.mark.parametrize("name", PAGES)

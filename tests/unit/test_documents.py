@@ -43,7 +43,9 @@ def missing_paths(text: str) -> list[str]:
 
 
 def missing_sources(text: str) -> list[str]:
-    """Return the names in code spans, such as ``cell/cell.py``, that end no path of the tree."""
+    """Return the names in code spans, such as ``cell/cell.py``, that end no path of the tree, and
+    that the reader writes no file of."""
+    written = re.findall(r"\bfile `([\w./]+)`", text)
     known = [
         f"/{path.relative_to(ROOT)}" for top in TOP_FOLDERS for path in (ROOT / top).rglob("*")
     ]
@@ -51,6 +53,7 @@ def missing_sources(text: str) -> list[str]:
         name
         for name in SOURCE.findall(text)
         if not name.startswith(("build/", "product/"))
+        and name not in written
         and not any(path.endswith(f"/{name}") for path in known)
     ]
 
