@@ -17,9 +17,9 @@ from diastole_sim.golden.convert import Quantised
 from diastole_sim.host.product import Product
 from diastole_sim.machines.verilator.find import find_compiler, find_verilator
 from diastole_sim.spec.command_errors import ErrorCode
-from diastole_sim.spec.image import round_up
-from diastole_sim.spec.limits import Limits
-from diastole_sim.spec.nest import Nest
+from diastole_sim.spec.image import MAX_SIZE, round_up
+from diastole_sim.spec.limits import Limits, VectorLimits
+from diastole_sim.spec.nest import MAX_BLOCKS, Nest, NestLimits, ProductNests
 
 if TYPE_CHECKING:
     from diastole_sim.golden.sharing import SharingMachine
@@ -32,6 +32,18 @@ if TYPE_CHECKING:
 SIZE_ERRORS = (ErrorCode.TOO_LONG, ErrorCode.TOO_LARGE)
 """Errors of commands that are too large for the machine."""
 PAGE_BYTES = 4096
+HOSTED = NestLimits(
+    t_blocks=(MAX_BLOCKS,),
+    groups=(MAX_BLOCKS,),
+    chunk=(1,),
+    chunk_side=1,
+    lane_side=1,
+    stream_blocks=MAX_SIZE,
+    held_blocks=MAX_SIZE,
+    pass_blocks=1,
+)
+"""Nests of products that the golden code does not cut into tiles."""
+HOSTED_VECTORS = 1 << 16
 
 
 @contextmanager
@@ -65,8 +77,9 @@ def make_device(
 def make_machine(
     execution: Execution, config: Config, program: "TrainingProgram"
 ) -> "Generator[ProgramMachine]":
-    """Make a machine with a vector unit and memory for a program, and close the machine at the end
-    of the block. Generation, views of waves and errors are as for :func:`make_device`."""
+    """Make a machine with memory for a program, and close the machine at the end of the block.
+    Without a vector unit, the hardware converts and multiplies, and the golden code does the rest
+    of the program. Generation, views of waves and errors are as for :func:`make_device`."""
     limits = program_limits(config)
     from diastole_sim.program.verified_run import memory_needed
 
@@ -75,6 +88,21 @@ def make_machine(
         from diastole_sim.golden.golden_machine import GoldenMachine
 
         yield GoldenMachine(config.numerics, limits, memory_bytes=size, seed=execution.seed)
+        return
+    if not config.vector.enable:
+        from diastole_sim.golden.golden_machine import GoldenMachine
+        from diastole_sim.host.device_engine import DeviceEngine
+        from diastole_sim.host.host_device import HostDevice
+
+        with make_device(execution, config) as device:
+            assert isinstance(device, HostDevice), "the backend is not golden"
+            yield GoldenMachine(
+                config.numerics,
+                limits,
+                memory_bytes=size,
+                seed=execution.seed,
+                engine=DeviceEngine(device),
+            )
         return
     from diastole_sim.host.vector_machine import VectorMachine
 
@@ -139,12 +167,17 @@ def open_board(
 
 
 def program_limits(config: Config) -> Limits:
-    """Return the limits of a machine, as the machine's manifest has them. ``config`` has a vector
-    unit."""
+    """Return the limits of a machine, as the machine's manifest has them. A machine without a
+    vector unit takes the limits of :data:`HOSTED`, with a panel that holds all vectors, since the
+    golden code stands for the vector unit."""
     from diastole_hw.plan_limits import vector_limits
 
     plan = config.plan
     vector = vector_limits(plan)
+    if vector is None:
+        nests = ProductNests(forward=HOSTED, dx=HOSTED, dw=HOSTED)
+        hosted = VectorLimits(panel_vectors=HOSTED_VECTORS)
+        return Limits.of(config.numerics, data_width=plan.data_width, nests=nests, vector=hosted)
     return Limits.of(config.numerics, data_width=plan.data_width, nests=plan.nests, vector=vector)
 
 

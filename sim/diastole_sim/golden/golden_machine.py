@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -77,6 +78,35 @@ class StatusRegisters:
     amax: int = 0
 
 
+class Engine(Protocol):
+    """Part of a machine that converts tensors and multiplies them."""
+
+    def convert(self, values: Floats, request: Conversion) -> Quantised:
+        """Return the converted tensor. ``request.scale`` is the exponent of the tensor's scale;
+        None if the scale follows from the numbers."""
+        ...
+
+    def multiply(self, product: MatrixProduct, operands: Mapping[str, Quantised]) -> ResultTensor:
+        """Return a product of operands by name."""
+        ...
+
+
+@dataclass(frozen=True)
+class GoldenEngine:
+    """Conversions and products by the golden code. ``seed``: seed of all random bits."""
+
+    numerics: Numerics
+    seed: int
+
+    def convert(self, values: Floats, request: Conversion) -> Quantised:
+        """Return the converted tensor."""
+        return quantise(values, request, self.numerics, seed=self.seed)
+
+    def multiply(self, product: MatrixProduct, operands: Mapping[str, Quantised]) -> ResultTensor:
+        """Return a product of operands by name."""
+        return matrix_product(product, operands, self.numerics)
+
+
 class GoldenMachine:
     """Machine with a vector unit, with memory, and with registers as attributes.
 
@@ -84,16 +114,27 @@ class GoldenMachine:
     - ``limits``: limits of accepted commands.
     - ``memory_bytes``: bytes of memory from address 0 on; no other address may be read or written.
     - ``seed``: seed of all random bits.
+    - ``engine``: converts and multiplies; None for the golden code. With the hardware of a machine
+      without a vector unit as engine, the golden code does the rest of a program.
 
     ``step``, ``step_end``, ``command_first``: registers. ``loss``: registers of the loss scale.
     ``overflow``: overflow bit of the step. Tables and memory begin as zeros.
     """
 
-    def __init__(self, numerics: Numerics, limits: Limits, *, memory_bytes: int, seed: int = 0):
+    def __init__(
+        self,
+        numerics: Numerics,
+        limits: Limits,
+        *,
+        memory_bytes: int,
+        seed: int = 0,
+        engine: Engine | None = None,
+    ):
         if limits.vector is None or limits.nests is None:
             raise ValueError("limits must belong to a machine with a vector unit and nests")
         self.numerics, self.limits = numerics, limits
         self.seed = require_int("seed", seed, 0, 2**32 - 1)
+        self.engine = GoldenEngine(numerics, self.seed) if engine is None else engine
         self.memory = GoldenMemory(memory_bytes)
         self.images = Images(memory=self.memory, numerics=numerics, data_width=limits.data_width)
         self.tables = Tables(
@@ -251,7 +292,7 @@ class GoldenMachine:
         if command.slot:
             scale = self._slot_exponent(command.slot - 1, storage, step)
         request = Conversion(name, tag=command.tag, step=step, scale=scale, width=width)
-        tensor = quantise(values, request, self.numerics, seed=self.seed)
+        tensor = self.engine.convert(values, request)
         self._note_conversion(tensor, command.slot)
         self._update_widths(tensor, command)
         self.images.write(tensor, (command.address_w, command.address_dy))
@@ -302,7 +343,7 @@ class GoldenMachine:
                 tensor.name: self._operand(command, operation, product, tensor)
                 for tensor in product.factors
             }
-            result = matrix_product(product, operands, self.numerics)
+            result = self.engine.multiply(product, operands)
             results[product.result.name] = result
             if not result.exact:
                 self.status.flags.add("inexact")
@@ -414,7 +455,7 @@ class GoldenMachine:
         if stream.aux:
             scale = self._slot_exponent(stream.aux - 1, storage, self.step)
         request = Conversion(name, tag=stream.pitch, step=self.step, scale=scale, width=width)
-        tensor = quantise(values, request, self.numerics, seed=self.seed)
+        tensor = self.engine.convert(values, request)
         self._note_conversion(tensor, stream.aux)
         self._update_widths(tensor, stream)
         self.images.write(tensor, (stream.address, stream.address + stream.offset))

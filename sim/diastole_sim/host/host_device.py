@@ -57,13 +57,15 @@ def _merged(parts: Iterable[Mapping[str, Floats]]) -> dict[str, Floats]:
 
 @dataclass(frozen=True, kw_only=True)
 class PendingConversion:
-    """Conversion that waits to run beside the next product."""
+    """Conversion that waits to run beside the next product. ``remembered``: True if the largest
+    magnitude counts for the scales of later steps."""
 
     tensor: DeviceTensor
     request: Conversion
     command: Command
     exponent: int | None
     work: int
+    remembered: bool
 
 
 class HostDevice(Products[DeviceTensor], Closing):
@@ -135,10 +137,21 @@ class HostDevice(Products[DeviceTensor], Closing):
         """Quantise on the hardware, with ``overlap`` next to the following product, unless the
         product reads this tensor. The conversion runs at once if a fact about the tensor is read
         before the product."""
-        tensor_class, width = request.tensor_class, request.width
-        self.numerics.converted_class(tensor_class, width)  # refuses an unknown width
+        self.numerics.converted_class(request.tensor_class, request.width)  # refuses a width
         self.finish()
-        exponent = self._scales.choose(request)
+        return self._begin(array, request, self._scales.choose(request), remembered=True)
+
+    def convert_at(self, array: Floats, request: Conversion) -> DeviceTensor:
+        """Quantise on the hardware with the scale ``request.scale``, whatever the source of scales
+        is. The scale counts for no later step."""
+        self.finish()
+        return self._begin(array, request, request.scale, remembered=False)
+
+    def _begin(
+        self, array: Floats, request: Conversion, exponent: int | None, *, remembered: bool
+    ) -> DeviceTensor:
+        """Begin a conversion with the exponent of a scale."""
+        tensor_class, width = request.tensor_class, request.width
         tensor = DeviceTensor(self, (array.shape[0], array.shape[1]), tensor_class, width)
         field = scale_field(exponent, tensor.storage.format)
         for image in tensor.images:
@@ -161,6 +174,7 @@ class HostDevice(Products[DeviceTensor], Closing):
             command=command,
             exponent=exponent,
             work=2 * array.size,
+            remembered=remembered,
         )
         tensor.pending = True
         if not request.overlap:
@@ -190,7 +204,8 @@ class HostDevice(Products[DeviceTensor], Closing):
                 improvement=self._improvement(tensor),
             )
         )
-        self._scales.remember(pending.request, amax)
+        if pending.remembered:
+            self._scales.remember(pending.request, amax)
 
     def _improvement(self, tensor: DeviceTensor) -> Improvement | None:
         """Return the monitor's counts for the tensor of the last conversion."""

@@ -20,9 +20,7 @@ FILES = ("save", "resume", "weights")
 
 
 def add_network(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(
-        "your own network", "instead of a task, on machines with vector.enable = true"
-    )
+    group = parser.add_argument_group("your own network", "instead of a task")
     group.add_argument(
         "--graph",
         metavar=FORM,

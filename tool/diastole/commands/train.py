@@ -219,6 +219,11 @@ def _machine_precision(config: Config, arguments: argparse.Namespace) -> Precisi
     requested = any(getattr(arguments, name) is not None for name in named)
     if not requested and not {LOW, HIGH} <= set(config.numerics.widths):
         return None
+    if arguments.precision not in (None, *MACHINE_PRECISIONS) and arguments.graph is not None:
+        raise BadInput(
+            f"--precision of --graph must be one of {', '.join(MACHINE_PRECISIONS)}, not "
+            f"{arguments.precision}"
+        )
     if arguments.precision not in (None, *MACHINE_PRECISIONS):
         raise BadInput(
             f"--precision {arguments.precision} works only on machines without a vector "
@@ -275,11 +280,6 @@ def execute(arguments: argparse.Namespace) -> int:
     options = training_options(config, arguments)
     if own is None:
         require_samples(task)
-    elif "program" not in options:
-        raise BadInput(
-            "--graph needs whole steps on the machine: give --set vector.enable=true, and leave "
-            "numbers with other weights than float32 out"
-        )
     check_picture("--picture", arguments.picture)
     state = None if own is not None else train_state.state_of(config, arguments, task, options)
     if state is not None:

@@ -222,7 +222,14 @@ def program_of(
     values = {name: getattr(arguments, name) for name in OPTIONS}
     values = {name: value for name, value in values.items() if value is not None}
     by_program = task is None or task.classifies
-    if not config.vector.enable or not by_program or has_other_masters(config):
+    own = getattr(arguments, "graph", None) is not None
+    if own and has_other_masters(config):
+        raise BadInput(
+            f"--graph keeps the weights in float32, unlike numbers = {config.numbers}: leave "
+            "numbers out"
+        )
+    hosted = not config.vector.enable and not own
+    if hosted or not by_program or has_other_masters(config):
         for name in values:
             if task is not None and not by_program:
                 raise BadInput(
@@ -241,6 +248,11 @@ def program_of(
         return None
     for name, does in HOST_OPTIONS.items():
         if getattr(arguments, name, None) is not None:
+            if own:
+                raise BadInput(
+                    f"{option(name)} does not work with --graph, a program that {does}: leave "
+                    f"{option(name)} out"
+                )
             raise BadInput(
                 f"{option(name)} works only on machines without a vector unit: give --set "
                 f"vector.enable=false; with vector.enable = true the machine {does}"
@@ -249,6 +261,11 @@ def program_of(
     _check_options_of(kind, values)
     if kind == "nesterov" and values.get("momentum") == 0:
         raise BadInput("--momentum of --optimizer nesterov must be above 0, not 0")
+    if config.scale.source == "host" and own:
+        raise BadInput(
+            "scale.source must be current or delayed for --graph, not host: a program has no host "
+            "that sets scales"
+        )
     if config.scale.source == "host":
         raise BadInput(
             "scale.source must be current or delayed for training with vector.enable = "

@@ -74,3 +74,38 @@ def test_options_without_a_network(files):
     ):  # fmt: skip
         result = files(*TRAIN, *words)
         assert (result.code, result.err) == (2, [f"diastole: error: {said}"])
+
+
+def with_vector_unit(enable):
+    """The command for a machine with a vector unit, or without."""
+    return [word.replace("=true", f"={enable}") for word in NUMBERS]
+
+
+def test_a_machine_without_a_vector_unit_has_the_same_bits(files):
+    """The hardware converts and multiplies, and golden code does the rest."""
+    found = {}
+    for enable in ("true", "false"):
+        for backend in ("golden", "rtl"):
+            more = ("--backend", backend, "--epochs", "1")
+            result = files(*with_vector_unit(enable), *more, "--json")
+            assert result.code == 0
+            found[enable, backend] = result.json["weights_sha256"]
+    assert len(set(found.values())) == 1
+
+
+NO_PROGRAM = {
+    ("--set", "numbers=ibm-fp8"): "--graph keeps the weights in float32, unlike numbers = ibm-fp8: "
+    "leave numbers out",
+    ("--master", "bf16"): "--master does not work with --graph, a program that keeps the weights "
+    "in float32: leave --master out",
+    ("--set", "format.x=fp8_e4m3", "--set", "scale.source=host"): "scale.source must be current or "
+    "delayed for --graph, not host: a program has no host that sets scales",
+}
+
+
+@pytest.mark.parametrize("words", NO_PROGRAM, ids=" ".join)
+@pytest.mark.parametrize("enable", ["true", "false"])
+def test_numbers_that_a_program_has_not(words, enable, files):
+    result = files(*with_vector_unit(enable), *words)
+    assert result.code == 2
+    assert result.err[0] == f"diastole: error: {NO_PROGRAM[words]}"
