@@ -31,6 +31,7 @@ class Setting:
             "RMSprop": {"alpha": self.alpha, "eps": self.eps, "momentum": self.momentum},
             "Adam": {"betas": self.betas, "eps": self.eps},
             "AdamW": {"betas": self.betas, "eps": self.eps},
+            "Adagrad": {"eps": self.eps},
         }[self.torch]
         return own | {"lr": self.rate, "weight_decay": self.decay}
 
@@ -49,6 +50,8 @@ SETTINGS = {
     "adam": Setting(make="adam", torch="Adam"),
     "adam_decay": Setting(make="adam", torch="Adam", decay=0.1),
     "adamw": Setting(make="adamw", torch="AdamW", decay=0.3),
+    "adagrad": Setting(make="adagrad", torch="Adagrad"),
+    "adagrad_decay": Setting(make="adagrad", torch="Adagrad", decay=0.1, eps=1e-3),
 }
 
 
@@ -91,7 +94,8 @@ class Updater:
 
     def update(self, w, g):
         """The weights after one more step."""
-        run = {"SGD": self._sgd, "RMSprop": self._rmsprop}.get(self.setting.torch, self._adam)
+        others = {"SGD": self._sgd, "RMSprop": self._rmsprop, "Adagrad": self._adagrad}
+        run = others.get(self.setting.torch, self._adam)
         self.done += 1
         return run(w, g)
 
@@ -108,6 +112,11 @@ class Updater:
         self.first = setting.alpha * self.first + (1 - setting.alpha) * g * g
         self.second = setting.momentum * self.second + g / (np.sqrt(self.first) + setting.eps)
         return w - setting.rate * self.second
+
+    def _adagrad(self, w, g):
+        g = g + self.setting.decay * w
+        self.first = self.first + g * g
+        return w - self.setting.rate * g / (np.sqrt(self.first) + self.setting.eps)
 
     def _adam(self, w, g):
         setting, (b1, b2) = self.setting, self.setting.betas

@@ -6,7 +6,7 @@ from diastole_sim.graph.perceptron import perceptron_graph
 from diastole_sim.lowering.program import training_program
 from diastole_sim.lowering.recipe import TrainingRecipe
 from diastole_sim.lowering.samples import StoredSamples
-from diastole_sim.program.recipe import Adam, RmsProp, Sgd
+from diastole_sim.program.recipe import Adagrad, Adam, RmsProp, Sgd
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.spec.limits import Limits, VectorLimits
 from diastole_sim.spec.nest import ProductNests
@@ -50,6 +50,8 @@ def optimiser_of(setting):
             weight_decay=setting.decay,
             **common,
         )
+    if setting.torch == "Adagrad":
+        return Adagrad(eps=setting.eps, weight_decay=setting.decay, **common)
     return Adam(
         betas=setting.betas,
         eps=setting.eps,

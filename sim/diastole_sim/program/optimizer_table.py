@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from diastole_sim.program.recipe import Adam, Optimiser, RmsProp, Sgd
+from diastole_sim.program.recipe import Adagrad, Adam, Optimiser, RmsProp, Sgd
 
 FIRST_RATE = 0.01
 """Default learning rate in step 0, for optimisers whose updates do not grow with the gradient."""
@@ -52,6 +52,11 @@ OPTIMIZERS: Mapping[str, OptimizerChoice] = {
         make=partial(Adam, decoupled=True),
         defaults=_OF_ADAM | {"weight_decay": DECOUPLED_DECAY},
         **_ADAM,
+    ),
+    "adagrad": OptimizerChoice(
+        make=Adagrad,
+        takes=("weight_decay",),
+        defaults={"rate": FIRST_RATE, "weight_decay": 0.0},
     ),
 }
 

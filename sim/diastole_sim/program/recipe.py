@@ -1,6 +1,6 @@
 """Define the optimisers of a training: learning rates, constants and chains."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -9,15 +9,12 @@ import numpy as np
 from diastole_sim.program.chain import Chain
 from diastole_sim.program.chains import optimisers
 from diastole_sim.program.chains.updates import Options
-from diastole_sim.train.host import learning_rate
-
-Rate = Callable[[int], float]
-"""Learning rate of step 0, 1, .. ."""
+from diastole_sim.program.schedules import Rate, RateSchedule
 
 
 def falling(rate: float, steps: int) -> Rate:
     """Return a rate that falls linearly from ``rate`` in step 0 towards 0 in step ``steps``."""
-    return lambda step: float(learning_rate(rate, step, steps))
+    return RateSchedule().rate(rate, steps)
 
 
 class Optimiser(Protocol):
@@ -84,6 +81,24 @@ class RmsProp:
             "momentum": self.momentum,
             "decay": self.weight_decay,
         }
+
+    def of_step(self, step: int) -> Mapping[str, float]:
+        return {"-lr_t": -self.rate(step)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adagrad:
+    """Optimiser equal to torch.optim.Adagrad without decay of the learning rate."""
+
+    rate: Rate
+    eps: float = 1e-10
+    weight_decay: float = 0.0
+
+    def chain(self, options: Options) -> Chain:
+        return optimisers.adagrad(_with_decay(options, self.weight_decay))
+
+    def constants(self) -> Mapping[str, float]:
+        return {"eps": self.eps, "decay": self.weight_decay}
 
     def of_step(self, step: int) -> Mapping[str, float]:
         return {"-lr_t": -self.rate(step)}

@@ -35,7 +35,8 @@ class ProgramResult(TrainResult):
 
     ``accuracy`` and ``float_accuracy`` are NaN if the network learns numbers.
 
-    - ``optimizer``, ``rate``, ``hidden``, ``activation``, ``clip``: options as in
+    - ``optimizer``, ``rate``, ``hidden``, ``activation``, ``clip``, ``schedule``, ``warmup``,
+      ``step_size``, ``gamma``: options as in
       :class:`diastole_sim.trainer.options.ProgramOptions`.
     - ``momentum``, ``betas``, ``weight_decay``: options of the optimiser, None if the optimiser
       lacks the option.
@@ -61,6 +62,10 @@ class ProgramResult(TrainResult):
     activation: str | None
     activation_sha256: str | None
     clip: float | None
+    schedule: str
+    warmup: int
+    step_size: int | None
+    gamma: float | None
     cycles_total: int | None
     busy_slots: int | None
     waits: dict[str, int] | None

@@ -14,6 +14,7 @@ from diastole_sim.program.optimizer_table import (
 from diastole_sim.program.own_code import OwnCode
 from diastole_sim.program.own_parts import OwnOptimiser, own_activation, own_optimizer
 from diastole_sim.program.recipe import Optimiser, falling
+from diastole_sim.program.schedules import LINEAR, RateSchedule
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.require import require_choice, require_int
@@ -40,6 +41,8 @@ class RecipeOptions:
       task. Only for optimisers with the option.
     - ``hidden``: units of every hidden layer.
     - ``clip``: largest norm of all gradients together, None for no limit.
+    - ``schedule``, ``warmup``, ``step_size``, ``gamma``: learning rates of later steps, as in
+      :class:`diastole_sim.program.schedules.RateSchedule`.
 
     ValueError if an option is not accepted.
     """
@@ -52,8 +55,13 @@ class RecipeOptions:
     hidden: tuple[int, ...] = (HIDDEN,)
     activation: str | OwnCode = "relu"
     clip: float | None = None
+    schedule: str = LINEAR
+    warmup: int = 0
+    step_size: int | None = None
+    gamma: float | None = None
 
     def __post_init__(self) -> None:
+        self.rates()
         if isinstance(self.optimizer, str):
             require_choice("optimizer", self.optimizer, tuple(OPTIMIZERS))
         self._check_optimizer()
@@ -65,6 +73,12 @@ class RecipeOptions:
             require_int("hidden", units, 1, MAX_UNITS)
         if self.clip is not None and not 0 < self.clip <= MAX_CLIP:
             raise ValueError(f"clip must be above 0 and at most {MAX_CLIP:g}, not {self.clip}")
+
+    def rates(self) -> RateSchedule:
+        """Return the learning rates of all steps."""
+        return RateSchedule(
+            kind=self.schedule, warmup=self.warmup, step_size=self.step_size, gamma=self.gamma
+        )
 
     @property
     def choice(self) -> OptimizerChoice:
@@ -143,7 +157,7 @@ class RecipeOptions:
         return getattr(task, name) if name in choice.of_task else choice.defaults.get(name)
 
     def _optimiser(self, task: Task, steps: int) -> Optimiser:
-        rate = falling(self.first_rate(task), steps)
+        rate = self.rates().rate(self.first_rate(task), steps)
         options = {name: self._value(name, task) for name in self.choice.takes}
         options = {name: value for name, value in options.items() if value is not None}
         return self.choice.make(rate=rate, **options)

@@ -7,6 +7,7 @@ from math import nan
 from typing import Any
 
 from diastole.backend import SIZE_ERRORS, make_machine, program_limits
+from diastole.commands.arguments import fraction, integer
 from diastole.commands.own import OWN_PAGE, NamesOrOwn, named_or_own
 from diastole.commands.progress import progress
 from diastole.commands.scaling import scale_argument
@@ -26,9 +27,11 @@ from diastole_sim.program.optimizer_table import (
 from diastole_sim.program.own_code import FORM, OwnCode, OwnCodeError
 from diastole_sim.program.own_parts import own_activation, own_optimizer
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
+from diastole_sim.program.schedules import GAMMA, LINEAR, SCHEDULES, STEP
 from diastole_sim.program.verified_run import VerifiedRun
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.limits import MAX_STEPS
 from diastole_sim.spec.require import excerpt, real_number, whole_number
 from diastole_sim.train.tasks import HIDDEN, Task
 from diastole_sim.trainer.job import Keeper, ProgramResult, run_program
@@ -42,7 +45,10 @@ from diastole_sim.trainer.options import (
 from diastole_sim.trainer.tasks import TaskProgram
 
 MAX_RATE = 1000.0
-OPTIONS = ("optimizer", "rate", *OF_OPTIMIZERS, "hidden", "activation", "clip")
+OPTIONS = (
+    "optimizer", "rate", *OF_OPTIMIZERS, "hidden", "activation", "clip", "schedule", "warmup",
+    "step_size", "gamma",
+)  # fmt: skip
 HOST_OPTIONS = {
     "master": "keeps the weights in float32",
     "master_rounding": "keeps the weights in float32",
@@ -176,8 +182,32 @@ def _add_optimizer(parser: argparse.ArgumentParser) -> None:
         "--rate",
         metavar="R",
         type=rate,
-        help=f"learning rate of step 0, which falls towards 0 (default: {defaults} and for your "
-        "own optimiser, the rate of the task for sgd and nesterov)",
+        help=f"learning rate of step 0 (default: {defaults} and for your own optimiser, the rate "
+        "of the task for sgd and nesterov)",
+    )
+    group.add_argument(
+        "--schedule",
+        choices=SCHEDULES,
+        help="learning rate of later steps: linear and cosine fall to 0 at the end, constant "
+        f"stays, step is multiplied by --gamma every --step-size steps (default: {LINEAR})",
+    )
+    group.add_argument(
+        "--warmup",
+        metavar="N",
+        type=integer(0, MAX_STEPS),
+        help="first steps in which the learning rate rises linearly (default: 0)",
+    )
+    group.add_argument(
+        "--step-size",
+        metavar="N",
+        type=integer(1, MAX_STEPS),
+        help="steps between two changes of --schedule step",
+    )
+    group.add_argument(
+        "--gamma",
+        metavar="G",
+        type=fraction,
+        help=f"factor of --schedule step, from 0 to 1 (default: {GAMMA:g})",
     )
     group.add_argument(
         "--momentum",
@@ -259,6 +289,7 @@ def program_of(
             )
     kind = arguments.optimizer or "sgd"
     _check_options_of(kind, values)
+    _check_schedule(values)
     if kind == "nesterov" and values.get("momentum") == 0:
         raise BadInput("--momentum of --optimizer nesterov must be above 0, not 0")
     if config.scale.source == "host" and own:
@@ -276,6 +307,19 @@ def program_of(
         return ProgramOptions(limits=program_limits(config), **values, **scale_argument(arguments))
     except OwnCodeError as error:
         raise BadInput(str(error)) from error
+
+
+def _check_schedule(options: Mapping[str, Any]) -> None:
+    """Raise BadInput for options of another schedule."""
+    kind = options.get("schedule", LINEAR)
+    for name in ("step_size", "gamma"):
+        if name in options and kind != STEP:
+            raise BadInput(
+                f"{option(name)} is an option of --schedule {STEP}, not of {kind}: leave "
+                f"{option(name)} out"
+            )
+    if kind == STEP and "step_size" not in options:
+        raise BadInput(f"--schedule {STEP} needs --step-size N, the steps between two changes")
 
 
 def _check_options_of(optimizer: str | OwnCode, options: Mapping[str, Any]) -> None:
@@ -373,9 +417,7 @@ def described(result: ProgramResult) -> list[str]:
     """Return lines for people."""
     units = ", ".join(map(str, result.hidden))
     clip = "" if result.clip is None else f", gradients' norm at most {result.clip:g}"
-    recipe = (
-        f"{_with_hash(result.optimizer, result.optimizer_sha256)}, rate {result.rate:g} falling"
-    )
+    recipe = f"{_with_hash(result.optimizer, result.optimizer_sha256)}, rate {_rates(result)}"
     if result.momentum:
         recipe += f", momentum {result.momentum:g}"
     if result.betas is not None:
@@ -393,6 +435,13 @@ def described(result: ProgramResult) -> list[str]:
             f"step: {_shares(result.waits, result.busy_slots or 0, result.cycles_total)}"
         )
     return lines
+
+
+def _rates(result: ProgramResult) -> str:
+    """Return the learning rates in words."""
+    ways = {LINEAR: "falling", STEP: f"in steps of {result.step_size}"}
+    warm = f", {result.warmup} steps of warm-up" if result.warmup else ""
+    return f"{result.rate:g} {ways.get(result.schedule, result.schedule)}{warm}"
 
 
 def _with_hash(name: str, sha256: str | None) -> str:

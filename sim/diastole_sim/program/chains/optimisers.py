@@ -72,6 +72,32 @@ def rmsprop(options: Options = PLAIN, *, momentum: bool = False) -> Chain:
     )
 
 
+def adagrad(options: Options = PLAIN) -> Chain:
+    """Return the chain of Adagrad: v = v + g^2, w = w - lr_t g / (sqrt(v) + eps). v begins as
+    zeros.
+
+    Source: Duchi et al., JMLR 12 (2011).
+
+    Streams: s0 g; s1 w; s2 v; o0 w; o1 v; o2 image.
+    Constants: tiny, eps, -lr_t.
+    Instructions: 10.
+    """
+    _, g = options.gradient()
+    text = lines(f"""
+        r1 = mul {g} {g}
+        r1 = add s2 r1 -> o1
+        r3 = max r1 K[tiny]
+        r3 = rsq r3
+        r4 = mad r3 K[eps] 1
+        r4 = rcp r4
+        r3 = mul r3 r4
+        r3 = mul {g} r3
+        r2 = mad r3 K[-lr_t] s1 -> o0
+    """)
+    constants = TINY | {"eps": None, "-lr_t": None}
+    return update_chain("adagrad", options, text, state=("v",), constants=constants)
+
+
 def adam(options: Options = PLAIN) -> Chain:
     """Return the chain of Adam: m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2,
     q = sqrt(v) / sqrt(1 - b2^t) + eps, w = w - lr_t / (1 - b1^t) m / q. m and v begin as zeros, and

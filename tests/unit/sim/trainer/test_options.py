@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from diastole_sim.program.optimizer_table import OPTIMIZERS
-from diastole_sim.program.recipe import Adam, RmsProp, Sgd
+from diastole_sim.program.recipe import Adagrad, Adam, RmsProp, Sgd
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.train.loss_scaling import LossScaling
@@ -61,7 +61,14 @@ def test_everything_else(task):
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimisers(name, task):
     optimiser = made(task, optimizer=name).recipe.optimiser
-    kinds = {"sgd": Sgd, "nesterov": Sgd, "rmsprop": RmsProp, "adam": Adam, "adamw": Adam}
+    kinds = {
+        "sgd": Sgd,
+        "nesterov": Sgd,
+        "rmsprop": RmsProp,
+        "adam": Adam,
+        "adamw": Adam,
+        "adagrad": Adagrad,
+    }
     assert type(optimiser) is kinds[name]
     if name in ("adam", "adamw"):
         assert (optimiser.decoupled, optimiser.weight_decay) == (
@@ -95,7 +102,7 @@ def test_what_a_result_says(task):
         "optimizer": "adam", "rate": 0.01, "momentum": None, "betas": (0.9, 0.999),
         "weight_decay": 0.0, "hidden": (3,), "activation": "relu", "clip": None, "loss_scale": None,
         "optimizer_sha256": None, "activation_sha256": None,
-        "loss_scale_floor": (),
+        "loss_scale_floor": (), "schedule": "linear", "warmup": 0, "step_size": None, "gamma": None,
     }  # fmt: skip
     assert replace(options, rate=2.0).first_rate(task) == 2.0
     sgd = replace(options, optimizer="sgd", weight_decay=0.5).described(task)

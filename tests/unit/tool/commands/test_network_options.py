@@ -109,3 +109,34 @@ def test_numbers_that_a_program_has_not(words, enable, files):
     result = files(*with_vector_unit(enable), *words)
     assert result.code == 2
     assert result.err[0] == f"diastole: error: {NO_PROGRAM[words]}"
+
+
+def test_schedules_change_the_training(files):
+    found = {}
+    for words in (
+        (),
+        ("--schedule", "constant"),
+        ("--schedule", "cosine"),
+        ("--warmup", "3"),
+        ("--schedule", "step", "--step-size", "4"),
+        ("--optimizer", "adagrad"),
+    ):
+        record = files(*NUMBERS, *words, "--json").json
+        found[words] = record["weights_sha256"]
+        assert record["float_loss"] == pytest.approx(record["loss"], rel=0.3)
+    assert len(set(found.values())) == len(found)
+
+
+def test_options_of_another_schedule(files):
+    for words, said in (
+        (
+            ("--gamma", "0.5"),
+            "--gamma is an option of --schedule step, not of linear: leave --gamma out",
+        ),
+        (
+            ("--schedule", "step"),
+            "--schedule step needs --step-size N, the steps between two changes",
+        ),
+    ):
+        result = files(*NUMBERS, *words)
+        assert (result.code, result.err) == (2, [f"diastole: error: {said}"])

@@ -179,8 +179,8 @@ IN_FILES = {
          "bad.py:mish: forward: bad.py, line 10: the operand of exp is not a register: r1 = exp "
          "s0")),
         ("r2 = mul r1 r2 ", "r2 = mul r1 s3 ", (
-         "bad.py:mish: forward: bad.py, line 12: there is no stream s3, only s0 (y), s1 (b), o0 "
-         "(a), o1 (kept): r2 = mul r1 s3")),
+         "bad.py:mish: forward: bad.py, line 12: there is no stream s3, only s0 (input), o0 "
+         "(value), o1 (kept): r2 = mul r1 s3")),
         ("-> o1", "", "bad.py:mish: forward: no line writes o1, kept"),
         ('constants={"2": 2.0},', "", ("bad.py:mish: forward: bad.py, line 11: there is no "
          "constant 2, only none: "
@@ -229,9 +229,10 @@ FORM = "must be FILE.py:NAME, where NAME is a function or class of the file, not
         ("lino.py:Lion", "there is no file lino.py"),
         ("lion.py:Lino", "lion.py does not define Lino; the file defines Lion; did you mean Lion?"),
         ("lion.py:dataclass", "lion.py:dataclass: must have a parameter rate"),
-        ("lion.py", ("must be one of sgd, nesterov, rmsprop, adam, adamw, or FILE.py:NAME, not "
-         "lion.py")),
-        ("lion", "must be one of sgd, nesterov, rmsprop, adam, adamw, or FILE.py:NAME, not lion"),
+        ("lion.py", ("must be one of sgd, nesterov, rmsprop, adam, adamw, adagrad, or "
+         "FILE.py:NAME, not lion.py")),
+        ("lion", ("must be one of sgd, nesterov, rmsprop, adam, adamw, adagrad, or "
+         "FILE.py:NAME, not lion")),
         ("lion.py:", f"{FORM} lion.py:"),
         (":Lion", f"{FORM} :Lion"),
         ("lion.py:a b", f"{FORM} lion.py:a b"),

@@ -33,6 +33,10 @@ OF_PROGRAMS = {
     "hidden": {"hidden": "3,4"},
     "activation": {"activation": "gelu"},
     "clip": {"clip": "0.5"},
+    "schedule": {"schedule": "cosine"},
+    "warmup": {"warmup": "3"},
+    "step_size": {"schedule": "step", "step_size": "5"},
+    "gamma": {"schedule": "step", "step_size": "5", "gamma": "0.5"},
 }
 OF_BOTH = {
     "loss_scale": {"loss_scale": "3"},
@@ -58,6 +62,8 @@ def test_each_changes_the_program(name):
     settings = (OF_PROGRAMS | OF_BOTH)[name]
     program = options.read(WITH_UNIT, settings)["program"]
     without = {key: value for key, value in settings.items() if key != name}
+    if name == "step_size":
+        without["step_size"] = "6"
     assert program != options.read(WITH_UNIT, without)["program"]
     if name in OF_PROGRAMS:
         with pytest.raises(BadInput, match=r"give --set vector\.enable=true$"):

@@ -18,7 +18,13 @@ from diastole_sim.spec.micro import MAX_INSTRUCTIONS
 
 OPTIONS = [updates.Options(**dict(zip(("bias", "scaled", "clipped", "decay"), each, strict=True)))
            for each in product((False, True), repeat=4)]  # fmt: skip
-OPTIMISERS = (optimisers.sgd, optimisers.rmsprop, optimisers.adam, optimisers.adamw)
+OPTIMISERS = (
+    optimisers.sgd,
+    optimisers.rmsprop,
+    optimisers.adam,
+    optimisers.adamw,
+    optimisers.adagrad,
+)
 SINGLE = (
     inputs.input_bytes, inputs.input_floats, inputs.add_bias_alone,
     elementwise.added, elementwise.multiplied, elementwise.multiplied_gradient, elementwise.scaled,
