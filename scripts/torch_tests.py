@@ -26,6 +26,7 @@ ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 TESTS = (
     "tests/unit/tool/torch",
     "tests/sweeps/test_chains_torch.py",
+    "tests/sweeps/test_graphs_torch.py",
     "tests/unit/test_documents.py",
     "tests/unit/test_readme.py",
 )
