@@ -1,6 +1,7 @@
 """Make a task of a user's network and data."""
 
 import hashlib
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,7 +99,7 @@ def own_task(training: OwnTraining, *, seed: int) -> OwnTask:
     batch = min(MOST_BATCH, count) if training.batch is None else training.batch
     if batch > count:
         raise BadInput(f"--batch must be at most {count}, the number of training samples: {batch}")
-    graph = own_graph(training, table, batch=batch)
+    graph, own_first = own_graph(training, table, batch=batch)
     per_epoch = count // batch
     task = Task(
         name=str(training.network),
@@ -113,7 +114,7 @@ def own_task(training: OwnTraining, *, seed: int) -> OwnTask:
         evaluate_every=per_epoch,
         classifies=True,
         graph=graph,
-        first=None if training.first is None else first_parameters(training.first, graph),
+        first=own_first if training.first is None else first_parameters(training.first, graph),
     )
     digest = hashlib.sha256(samples.inputs.tobytes())
     digest.update(np.ascontiguousarray(samples.labels).tobytes())
@@ -127,8 +128,11 @@ def own_task(training: OwnTraining, *, seed: int) -> OwnTask:
     )
 
 
-def own_graph(training: OwnTraining, table: DataTable, *, batch: int) -> Graph:
-    """Return the graph of a user's network for samples. BadInput for a mistake in the file, for
+def own_graph(
+    training: OwnTraining, table: DataTable, *, batch: int
+) -> tuple[Graph, Mapping[str, NDArray[np.float32]] | None]:
+    """Return the graph of a user's network for samples, and the initial parameters if the network
+    has numbers, as a module of PyTorch has. BadInput for a mistake in the file, for
     shapes that do not fit, and for a result that does not fit the targets."""
     code = training.network
     try:
@@ -138,9 +142,15 @@ def own_graph(training: OwnTraining, table: DataTable, *, batch: int) -> Graph:
                 f"{code}: must be a network, a Module of diastole.nn or a function of a symbol, "
                 f"not {type(network).__name__}"
             )
-        called = cast(Callable[[Symbol], Symbol], network)
+        sample, first = table.inputs.shape[1:], None
         with code.running(f"{code}: "):
-            graph = trace(called, table.inputs.shape[1:], batch=batch, loss=training.loss)
+            if _is_of_torch(network):
+                from diastole.torch.exported import exported_graph
+
+                graph, first = exported_graph(network, sample, batch=batch, loss=training.loss)
+            else:
+                called = cast(Callable[[Symbol], Symbol], network)
+                graph = trace(called, sample, batch=batch, loss=training.loss)
     except GraphError as error:
         raise BadInput(*(f"{code}: {problem}" for problem in error.problems)) from None
     except OwnCodeError as error:
@@ -159,7 +169,13 @@ def own_graph(training: OwnTraining, table: DataTable, *, batch: int) -> Graph:
             f"{code}: the network has {columns} results for a sample, but {training.data} has "
             f"{len(table.outputs)} columns to learn: {', '.join(table.outputs)}"
         )
-    return graph
+    return graph, first
+
+
+def _is_of_torch(network: Any) -> bool:
+    """Return whether a network is a module of PyTorch, which the user's file has imported."""
+    torch: Any = sys.modules.get("torch")
+    return torch is not None and isinstance(network, torch.nn.Module)
 
 
 def first_parameters(path: Path, graph: Graph) -> dict[str, NDArray[np.float32]]:

@@ -44,8 +44,18 @@ def trace(
     if not isinstance(output, Symbol):
         raise GraphError(f"the network must return one tensor, not {output!r:.60}")
     if loss is not None:
-        output = traced.loss(output, loss)
+        return with_loss(traced.builder, output.name, loss)
     return traced.builder.graph(output.name)
+
+
+def with_loss(builder: GraphBuilder, output: str, loss: str) -> Graph:
+    """Return the graph with a loss between the result ``output`` and a further input, the target.
+    GraphError for an unknown loss."""
+    if loss not in LOSSES:
+        raise GraphError(f"the loss must be one of {', '.join(LOSSES)}, not {loss}")
+    operation, shape = LOSSES[loss], builder.shape(output)
+    target = builder.input(TARGET, shape[:1] if operation == "cross_entropy" else shape)
+    return builder.graph(builder.node(operation, [output, target]))
 
 
 class _Trace:
@@ -118,13 +128,3 @@ class _Trace:
                 )
             return self._names[id(operand)]
         raise GraphError(f"{operation}: an operand must be a tensor, not {operand!r:.60}")
-
-    def loss(self, output: Symbol, loss: str) -> Symbol:
-        """Append a loss between the result and the target."""
-        if loss not in LOSSES:
-            raise GraphError(f"the loss must be one of {', '.join(LOSSES)}, not {loss}")
-        operation = LOSSES[loss]
-        labels = operation == "cross_entropy"
-        shape = output.shape[:1] if labels else output.shape
-        target = self.symbol(self.builder.input(TARGET, shape))
-        return output.apply(operation, target)
