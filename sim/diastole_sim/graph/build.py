@@ -53,7 +53,7 @@ class GraphBuilder:
         GraphError for an unknown operation, operands or attributes that the operation does not
         accept, and shapes that do not fit.
         """
-        used = self._free(name or operation)
+        used = self.free(name or operation)
         where = f"{used} ({operation})"
         described = _described(where, operation)
         values = _attributes(where, described, attributes or {})
@@ -111,7 +111,7 @@ class GraphBuilder:
         self._shapes[name] = shape
         return shape
 
-    def _free(self, name: str) -> str:
+    def free(self, name: str) -> str:
         """Return the name, followed by a number if the graph has the name."""
         number, used = 0, name
         while used in self._shapes:

@@ -1,6 +1,7 @@
 """`diastole evaluate`: measure a trained network on samples with known targets."""
 
 import argparse
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from diastole.commands.arguments import Commands, add_backend, add_json
 from diastole.commands.backends import execution_of
 from diastole.commands.predict import add_network_file
 from diastole.console import print_json, say
+from diastole.errors import BadInput, CheckFailed
 from diastole.files.bundled_data import BUNDLED, bundled_table
 from diastole.files.data_tables import DataTable, read_table
 from diastole.learning.prediction import TrainedNetwork
@@ -42,12 +44,20 @@ def execute(arguments: argparse.Namespace) -> int:
     execution = execution_of(arguments)
     network = TrainedNetwork.read(arguments.network)
     table = _table(network, arguments.data)
-    results = network.results(table.inputs, execution)
     targets = table.targets
     assert targets is not None
+    if network.classes is None and targets.shape[1] != len(network.outputs):
+        raise BadInput(
+            f"{arguments.data}: the network has {len(network.outputs)} columns to learn, but the "
+            f"samples have {targets.shape[1]}"
+        )
+    results = network.results(table.inputs, execution)
     if network.targets is not None:
         targets = network.targets.apply(targets)
-    loss, accuracy = measures(network.recipe, results, targets)
+    with np.errstate(all="ignore"):  # a loss that is not finite is reported
+        loss, accuracy = measures(network.recipe, results, targets)
+    if not math.isfinite(loss):
+        raise CheckFailed(f"the loss on {arguments.data} is not finite")
     record: dict[str, Any] = {
         "network": str(network.path),
         "data": arguments.data,
@@ -72,12 +82,22 @@ def _mean_error(network: TrainedNetwork, results: Floats, table: DataTable) -> f
     """Return the mean absolute error in the units of the data."""
     assert table.targets is not None
     found = results if network.targets is None else network.targets.undo(results)
-    return float(np.abs(found - table.targets).mean())
+    return float(np.abs(found.astype(np.float64) - table.targets).mean())
 
 
 def _table(network: TrainedNetwork, data: str) -> DataTable:
+    """Return the samples, with the columns and classes of the network. BadInput for others."""
     labels = network.classes is not None
     if data in BUNDLED:
-        return bundled_table(data, labels=labels)
-    outputs = list(network.outputs) if data.lower().endswith(".csv") else None
-    return read_table(Path(data), labels=labels, outputs=outputs, classes=network.classes)
+        table = bundled_table(data, labels=labels)
+        if (table.features, table.classes) != (network.features, network.classes):
+            raise BadInput(f"{network.path} was trained on other columns or classes than {data}")
+        return table
+    of_columns = Path(data).suffix.lower() == ".csv"
+    return read_table(
+        Path(data),
+        labels=labels,
+        outputs=network.outputs if of_columns else None,
+        classes=network.classes,
+        features=network.features if of_columns else None,
+    )

@@ -10,6 +10,7 @@ import numpy as np
 from diastole.commands.arguments import Commands, add_backend
 from diastole.commands.backends import execution_of
 from diastole.console import say, say_next
+from diastole.errors import BadInput
 from diastole.files import atomic
 from diastole.files.data_tables import read_inputs
 from diastole.files.outputs import check_output
@@ -57,6 +58,8 @@ def add_network_file(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     check_output("--out", arguments.out, (".csv", ".npy"))
+    if arguments.out.exists() and arguments.out.samefile(arguments.source):
+        raise BadInput("--in and --out must be two files")
     execution = execution_of(arguments)
     network = TrainedNetwork.read(arguments.network)
     table = read_inputs(arguments.source, network.features)

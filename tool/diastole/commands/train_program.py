@@ -11,7 +11,7 @@ from diastole.commands.arguments import fraction, integer
 from diastole.commands.own import OWN_PAGE, NamesOrOwn, named_or_own
 from diastole.commands.progress import progress
 from diastole.commands.scaling import scale_argument
-from diastole.config.keys import Config
+from diastole.config.keys import PANELS_KIB, Config
 from diastole.config.numbers import NUMBERS
 from diastole.errors import BadInput, CheckFailed
 from diastole.execution import Execution
@@ -343,11 +343,14 @@ def task_program_of(
     try:
         return options.program(task, config.numerics, steps=steps or task.steps, seed=seed)
     except PanelTooSmallError as error:
+        if error.kib > max(PANELS_KIB):
+            advice = "make the layers smaller, or leave biases out"
+        else:
+            advice = f"set vector.panel_kib to at least {error.kib}"
         raise BadInput(
             f"the program of {task.name} needs {error.needed} vectors of the panel, for "
             "the gradients by the biases, but vector.panel_kib = "
-            f"{config.vector.panel_kib} gives {error.available} vectors: set "
-            f"vector.panel_kib to at least {error.kib}"
+            f"{config.vector.panel_kib} gives {error.available} vectors: {advice}"
         ) from error
     except OwnCodeError as error:
         raise BadInput(str(error)) from error

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ MAX_CLASSES = 65_536
 MAX_BYTES = 1 << 31
 """Largest file."""
 LARGEST = float(np.finfo(np.float32).max)
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 SHOWN = 5
 """Most mistakes of one file in a message."""
 
@@ -51,21 +53,28 @@ def read_table(
     labels: bool,
     outputs: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
+    features: Sequence[str] | None = None,
 ) -> DataTable:
     """Return samples with targets.
 
     - ``labels``: True if the targets are labels.
     - ``outputs``: columns of the targets in a CSV file; None for the last column.
     - ``classes``: name of every label, if known; a target of another class is a mistake.
+    - ``features``: columns of the inputs in a CSV file; None for all columns that are no targets.
 
     BadInput with the sample and the column of every mistake.
     """
     if path.suffix.lower() == ".csv":
         rows = _CsvTable(path)
-        names = rows.chosen(outputs, "--target")
-        features = [name for name in rows.columns if name not in names]
+        if features is None:
+            names = rows.chosen(outputs)
+            features = [name for name in rows.columns if name not in names]
+        else:  # of a network
+            names = list(outputs or ())
+            rows.require([*features, *names])
         if not features:
-            raise BadInput(f"{path}: every column is a target, but a sample needs features")
+            hint = "; the columns must be separated by commas" * (";" in rows.columns[0])
+            raise BadInput(f"{path}: every column is a target, but a sample needs features{hint}")
         if labels and len(names) != 1:
             raise BadInput(f"{path}: labels are in one column, but --target has {len(names)}")
         inputs = rows.numbers(features)
@@ -75,7 +84,7 @@ def read_table(
         return _checked(path, inputs, rows.numbers(names), features, names, None)
     arrays = _arrays(path)
     inputs = _inputs(path, arrays)
-    features = [f"{INPUTS}[{n}]" for n in range(int(np.prod(inputs.shape[1:])))]
+    columns = [f"{INPUTS}[{n}]" for n in range(int(np.prod(inputs.shape[1:])))]
     name = next((each for each in (TARGETS, LABELS) if each in arrays), None)
     if name is None:
         raise BadInput(
@@ -83,6 +92,8 @@ def read_table(
             f"{', '.join(arrays) or 'nothing'}"
         )
     found = arrays[name]
+    if found.ndim == 0:
+        raise BadInput(f"{path}: {name} must have an entry for every sample, not a single number")
     if len(found) != len(inputs):
         raise BadInput(f"{path}: {name} has {len(found)} samples, but {INPUTS} has {len(inputs)}")
     if labels:
@@ -93,10 +104,10 @@ def read_table(
             )
         texts = [str(each) for each in found.tolist()]
         found, known = _labelled(path, texts, classes, "sample {}".format)
-        return _checked(path, inputs, found, features, [name], known)
+        return _checked(path, inputs, found, columns, [name], known)
     numbers = _floats(path, name, found.reshape(len(found), -1))
-    columns = [f"{name}[{n}]" for n in range(numbers.shape[1])]
-    return _checked(path, inputs, numbers, features, columns, None)
+    learnt = [f"{name}[{n}]" for n in range(numbers.shape[1])]
+    return _checked(path, inputs, numbers, columns, learnt, None)
 
 
 def read_inputs(path: Path, features: Sequence[str]) -> DataTable:
@@ -106,12 +117,7 @@ def read_inputs(path: Path, features: Sequence[str]) -> DataTable:
         rows = _CsvTable(path)
         if not rows.has_header and len(rows.columns) == len(features):
             return DataTable(inputs=rows.numbers(rows.columns), targets=None, features=(*features,))
-        missing = [name for name in features if name not in rows.columns]
-        if missing:
-            raise BadInput(
-                f"{path}: the network reads the columns {', '.join(features)}, but "
-                f"{', '.join(missing)} is missing"
-            )
+        rows.require(features)
         return DataTable(inputs=rows.numbers(features), targets=None, features=(*features,))
     inputs = _inputs(path, _arrays(path))
     columns = int(np.prod(inputs.shape[1:]))
@@ -154,6 +160,8 @@ class _CsvTable:
             twice = next(each for each in self.columns if self.columns.count(each) > 1)
             raise BadInput(f"{path}: two columns have the name {twice}: rename one of them")
         self._rows = rows[1:] if self.has_header else rows
+        if not self._rows:
+            raise BadInput(f"{path}: the file has no samples, only the names of columns")
         wrong = [
             f"{path}, line {line}: has {len(row)} values, but the file has {len(first)} columns"
             for line, row in self._rows
@@ -162,14 +170,23 @@ class _CsvTable:
         if wrong:
             raise BadInput(*_some(wrong))
 
-    def chosen(self, names: Sequence[str] | None, option: str) -> list[str]:
+    def require(self, names: Sequence[str]) -> None:
+        """BadInput unless the file has the columns of a network."""
+        missing = [name for name in names if name not in self.columns]
+        if missing:
+            raise BadInput(
+                f"{self.path}: the network has the columns {', '.join(names)}, but "
+                f"{', '.join(missing)} is missing"
+            )
+
+    def chosen(self, names: Sequence[str] | None) -> list[str]:
         """Return the named columns, or the last column."""
         if names is None:
             return [self.columns[-1]]
         for name in names:
             if name not in self.columns:
                 raise BadInput(
-                    f"{option} must name columns of {self.path}, {', '.join(self.columns)}, not "
+                    f"--target must name columns of {self.path}, {', '.join(self.columns)}, not "
                     f"{excerpt(name)}"
                 )
         return list(names)
@@ -210,9 +227,10 @@ def _labelled(
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Return a label for every text, and the classes: whole numbers in ascending order, other names
     in alphabetical order."""
-    distinct = set(texts)
-    whole = all(text.isdecimal() for text in distinct)
-    known = tuple(classes or sorted(distinct, key=lambda text: int(text) if whole else text))
+    distinct = sorted(set(texts))
+    if all(_WHOLE.fullmatch(text) for text in distinct):
+        distinct.sort(key=int)  # equal numbers stay in the order of their texts
+    known = tuple(classes or distinct)
     if len(known) > MAX_CLASSES:
         raise BadInput(f"{path}: {len(known)} classes are more than {MAX_CLASSES}")
     numbers = {name: number for number, name in enumerate(known)}
@@ -220,6 +238,9 @@ def _labelled(
         f"{path}, {place(row)}: the class must be one of {', '.join(known)}, not {excerpt(text)}"
         for row, text in enumerate(texts)
         if text not in numbers
+    ]
+    wrong += [
+        f"{path}, {place(row)}: the class is empty" for row, text in enumerate(texts) if not text
     ]
     if wrong:
         raise BadInput(*_some(wrong))

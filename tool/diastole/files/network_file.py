@@ -91,7 +91,10 @@ class NetworkFile:
 
 
 def check_network(option: str, path: Path) -> None:
-    """Raise BadInput for a name that does not end in :data:`ENDING`, or cannot be written."""
+    """Raise BadInput unless the name ends in :data:`ENDING`, and names a file that can be
+    written."""
+    if path.exists() and not path.is_file():
+        raise BadInput(f"{option} must name a file, not {path}")
     check_output(option, path, (ENDING,))
 
 

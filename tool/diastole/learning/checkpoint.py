@@ -1,5 +1,6 @@
 """Save a trained network with the state of the training, and continue from a saved state."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -104,6 +105,7 @@ class Checkpoint:
         return {
             "configuration": self.config.config_sha256,
             "data": self.own.data_sha256,
+            "init": _hash_of(self.own.task.first),
             "steps": self.own.steps,
             "seed": self.seed,
             **options,
@@ -126,6 +128,16 @@ class Checkpoint:
         if graph != self._graph.record():
             raise BadInput(f"{self.path}: is the state of another network")
         return found
+
+
+def _hash_of(parameters: Mapping[str, Floats] | None) -> str | None:
+    """Return the hash of initial parameters, None for those that the graph draws."""
+    if parameters is None:
+        return None
+    digest = hashlib.sha256()
+    for name in sorted(parameters):
+        digest.update(name.encode() + parameters[name].tobytes())
+    return digest.hexdigest()
 
 
 def torch_parameters(graph: Graph, parameters: Mapping[str, Floats]) -> dict[str, Floats]:

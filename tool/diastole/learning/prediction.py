@@ -95,6 +95,12 @@ class TrainedNetwork:
     def results(self, inputs: NDArray[np.float32], execution: Execution) -> Floats:
         """Return the network's result for every sample, by the machine of the file's
         configuration: logits, or numbers before they are put back in the units of the data."""
+        columns = int(np.prod(inputs.shape[1:]))
+        if columns != len(self.features):
+            raise BadInput(
+                f"{self.path}: the network reads {len(self.features)} numbers of a sample, but the "
+                f"samples have {columns}"
+            )
         values = inputs if self.inputs is None else self.inputs.apply(inputs)
         rows = values.reshape(len(values), -1)
         parts = [

@@ -61,7 +61,7 @@ class OwnTask:
     - ``steps``: number of steps of all epochs.
     - ``table``: names of columns and classes. ``inputs``, ``outputs``: how columns were
       standardised.
-    - ``data_sha256``: hash of all samples.
+    - ``data_sha256``: hash of all samples, and of the names of columns and classes.
     """
 
     task: Task
@@ -116,7 +116,9 @@ def own_task(training: OwnTraining, *, seed: int) -> OwnTask:
         graph=graph,
         first=own_first if training.first is None else first_parameters(training.first, graph),
     )
-    digest = hashlib.sha256(samples.inputs.tobytes())
+    names = [*table.features, *table.outputs, *(table.classes or ())]
+    digest = hashlib.sha256("\0".join(names).encode())
+    digest.update(samples.inputs.tobytes())
     digest.update(np.ascontiguousarray(samples.labels).tobytes())
     return OwnTask(
         task=task,

@@ -54,7 +54,8 @@ def with_loss(builder: GraphBuilder, output: str, loss: str) -> Graph:
     if loss not in LOSSES:
         raise GraphError(f"the loss must be one of {', '.join(LOSSES)}, not {loss}")
     operation, shape = LOSSES[loss], builder.shape(output)
-    target = builder.input(TARGET, shape[:1] if operation == "cross_entropy" else shape)
+    name = builder.free(TARGET)
+    target = builder.input(name, shape[:1] if operation == "cross_entropy" else shape)
     return builder.graph(builder.node(operation, [output, target]))
 
 

@@ -62,3 +62,11 @@ def test_files_that_are_no_networks(files, tmp_path):
         said = "diastole: error: bad.safetensors: is not a network that diastole saved"
         assert (result.code, result.err) == (2, [said])
         assert not (tmp_path / "y.csv").exists()
+
+
+def test_the_input_is_not_overwritten(files, tmp_path):
+    assert files(*NUMBERS, "--save", "run.safetensors").code == 0
+    before = (tmp_path / "x.csv").read_bytes()
+    result = files("predict", "run.safetensors", "--in", "x.csv", "--out", "x.csv")
+    assert (result.code, result.err) == (2, ["diastole: error: --in and --out must be two files"])
+    assert (tmp_path / "x.csv").read_bytes() == before

@@ -74,7 +74,7 @@ def test_inputs_alone_are_found_by_name(table):
     assert found.targets is None
     plain = table([row[:2] for row in ROWS], None, "plain.csv")
     np.testing.assert_array_equal(read_inputs(plain, ("age", "size")).inputs[7], [7, 0.75])
-    with pytest.raises(BadInput, match="the network reads the columns age, weight, but weight is"):
+    with pytest.raises(BadInput, match="the network has the columns age, weight, but weight is"):
         read_inputs(path, ("age", "weight"))
 
 
@@ -172,3 +172,53 @@ def test_bundled_data(name):
     assert found.inputs.shape[1] == len(found.features)
     with pytest.raises(BadInput, match=f"the targets of {name} are"):
         bundled_table(name, labels=name == "diabetes")
+
+
+def test_columns_of_a_network_are_found_by_name(table):
+    """Whatever their order, and beside further columns."""
+    rows = [(row[2], "?", row[1], row[0]) for row in ROWS]
+    path = table(rows, ("price", "more", "size", "age"))
+    found = read_table(path, labels=False, outputs=["price"], features=["age", "size"])
+    np.testing.assert_array_equal(found.inputs[5], [5, 0.25])
+    np.testing.assert_array_equal(found.targets[5], [25])
+    with pytest.raises(BadInput, match=r"columns age, weight, price, but weight is missing"):
+        read_table(path, labels=False, outputs=["price"], features=["age", "weight"])
+
+
+@pytest.mark.parametrize(
+    "texts, classes",
+    [
+        (("2", "01", "1"), ("01", "1", "2")),  # two names of a number are two classes
+        (("3", "-1", "0"), ("-1", "0", "3")),
+        (("10", "9", "b"), ("10", "9", "b")),
+    ],
+)
+def test_the_order_of_classes(texts, classes, table):
+    rows = [(f"{n}", texts[n % 3]) for n in range(12)]
+    found = read_table(table(rows, ("x", "class")), labels=True)
+    assert found.classes == classes
+    assert [found.classes[each] for each in found.targets[:3]] == list(texts)
+
+
+def test_an_empty_class(table):
+    rows = [(f"{n}", "a" if n else "") for n in range(12)]
+    with pytest.raises(BadInput, match="line 2: the class is empty"):
+        read_table(table(rows, ("x", "class")), labels=True)
+
+
+def test_other_separators_are_guessed(table):
+    path = table([("1;2",)] * 12, ("a;b",))
+    with pytest.raises(BadInput, match="the columns must be separated by commas"):
+        read_table(path, labels=False)
+
+
+def test_only_names_of_columns(table):
+    with pytest.raises(BadInput, match="the file has no samples, only the names of columns"):
+        read_inputs(table([]), ("age",))
+
+
+def test_a_single_target(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, inputs=np.zeros((12, 2)), targets=np.float32(2))
+    with pytest.raises(BadInput, match="targets must have an entry for every sample"):
+        read_table(path, labels=False)

@@ -74,8 +74,25 @@ def test_a_state_of_another_training(files):
         (("--rate", "0.5"), "rate is None, not 0.5"),
         (("--epochs", "5"), "steps is 16, not 20"),
         (("--seed", "1"), "seed is 0, not 1"),
+        (("--init", "run.safetensors"), "init is None, not "),
         (("--set", "format.x=bfp8"), "configuration is "),
     ):
         result = files(*NUMBERS, "--save", "run.safetensors", "--resume", *words)
         assert result.code == 2
         assert said in result.err[0]
+
+
+def test_other_names_of_columns_are_other_data(files, tmp_path):
+    assert files(*NUMBERS, "--save", "run.safetensors").code == 0
+    text = (tmp_path / "n.csv").read_text().replace("a,b,c", "a,b,d", 1)
+    (tmp_path / "n.csv").write_text(text)
+    result = files(*NUMBERS, "--save", "run.safetensors", "--resume")
+    assert result.code == 2
+    assert "is the state of another training, in which data is" in result.err[0]
+
+
+def test_a_pipe_is_no_file(files, tmp_path):
+    os.mkfifo(tmp_path / "run.safetensors")
+    result = files(*NUMBERS, "--save", "run.safetensors")
+    said = "diastole: error: --save must name a file, not run.safetensors"
+    assert (result.code, result.err) == (2, [said])

@@ -1,7 +1,9 @@
 """Standardised columns: mean 0 and deviation 1, and back."""
 
 import numpy as np
+import pytest
 
+from diastole.errors import BadInput
 from diastole.learning.standard import Standard
 
 
@@ -25,3 +27,17 @@ def test_plain_values_come_back(np_rng):
     standard = Standard.of(np_rng.normal(size=(9, 4)).astype(np.float32))
     assert Standard.read(standard.record()) == standard
     assert Standard.read(None) is None
+
+
+def test_a_deviation_below_all_normal_numbers_is_as_good_as_none():
+    values = np.float32([[0], [1e-45], [0]])
+    assert Standard.of(values).deviation == (1.0,)
+
+
+def test_numbers_beyond_float32_are_refused():
+    """A column of the largest numbers of both signs."""
+    values = np.float32([[3e38], [-3e38], [3e38]])
+    standard = Standard.of(values)
+    with pytest.raises(BadInput, match="beyond the range of float32"):
+        Standard(mean=(-3e38,), deviation=standard.deviation).apply(values)
+    assert np.isinf(standard.undo(np.float32([[1e30]]))).all()

@@ -140,3 +140,16 @@ def test_refused_losses():
     with pytest.raises(GraphError, match=r"^the loss must be one of cross-entropy, mse, l1, "):
         nn.trace(nn.Linear(3, 3), (3,), batch=2, loss="hinge")
     assert Own().frozen.weight.requires_grad is False
+
+
+def test_a_layer_may_have_the_name_of_the_targets():
+    class Own(nn.Module):
+        def __init__(self):
+            self.target = nn.Linear(3, 2)
+
+        def forward(self, x):
+            return self.target(x)
+
+    graph = nn.trace(Own(), (3,), batch=4, loss="mse")
+    assert list(graph.inputs) == ["input", "target_1"]
+    assert graph.nodes[-1].operands == ("target", "target_1")
