@@ -163,6 +163,7 @@ class _Builder:
             memory_bytes=plan.end,
             parameters=tuple(self.parameters.layers),
             state=self._state(slots),
+            frozen=tuple(n for n in self.parameters.layers if not self.parameters.is_trained(n)),
             loss_scaling=self.recipe.loss_scaling,
         )
 

@@ -34,6 +34,7 @@ class TrainingProgram:
       besides the registers of the loss's scale and the number of steps done.
     - ``parameters``: names of the parameters in the order of the layers. The areas of these names
       have the parameters. A weight is stored as inputs x outputs.
+    - ``frozen``: names of the parameters that no update changes.
 
     After a run, the area :data:`LOSSES` has the loss of every step. After an evaluation, the area
     :data:`OUTPUT` has the network's result.
@@ -49,4 +50,5 @@ class TrainingProgram:
     memory_bytes: int
     parameters: tuple[str, ...]
     state: tuple[str, ...]
+    frozen: tuple[str, ...] = ()
     loss_scaling: LossScaling | None = None

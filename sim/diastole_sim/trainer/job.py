@@ -45,6 +45,7 @@ class ProgramResult(TrainResult):
     - ``cycles_total``: cycles of all training steps.
     - ``waits``: waiting cycles of the training by cause. ``busy_slots``: all remaining cycles of
       the training.
+    - ``memory_bytes``: memory of the whole program: samples, tables, parameters, tensors, commands.
     - ``commands``: costs of every command of the training, for a verified run with a clock.
 
     ``cycles_total``, ``waits``, ``busy_slots``, ``cycles`` and ``total_cycles`` are None without a
@@ -69,6 +70,7 @@ class ProgramResult(TrainResult):
     cycles_total: int | None
     busy_slots: int | None
     waits: dict[str, int] | None
+    memory_bytes: int
     commands: list[CommandCost] | None
 
     def to_json(self) -> dict[str, Any]:
@@ -172,6 +174,7 @@ def run_program(
         cycles_total=run.training.get("cycles_total"),
         busy_slots=run.training.get("busy_slots"),
         waits=_waits(run.training),
+        memory_bytes=made.program.memory_bytes,
         commands=_costs(run),
         **options.described(made.task),
     )
@@ -319,14 +322,18 @@ def _products(commands: Iterable[Command]) -> tuple[int, int]:
 
 def _converted(made: TaskProgram, evaluations: int) -> int:
     """Return the number of converted elements over all copies. Every image is converted once in
-    each step, or in each evaluation. Weights are converted once more before the first step."""
+    each step, or in each evaluation. Weights are converted once more before the first step, frozen
+    weights only then."""
+    frozen = {f"{name} image" for name in made.program.frozen}
     first = step = evaluation = 0
     for area in made.program.areas.values():
         if area.kind.startswith("image"):
             size = area.shape[0] * area.shape[1]
             first += size * (area.kind == "image w")
-            evaluation += size * area.name.startswith("evaluation")
-            step += size * (not area.name.startswith("evaluation"))
+            if area.name.startswith("evaluation"):
+                evaluation += size
+            elif area.name.removesuffix(", second copy") not in frozen:
+                step += size
     return first + made.program.steps * step + evaluations * evaluation
 
 

@@ -160,6 +160,8 @@ def test_frozen_layers_have_no_gradient(np_rng):
     assert found.count(Opcode.DX_CHAIN) == 2
     assert found.count(Opcode.DW_CHAIN) == 2
     assert not any(name.startswith("0.") and "state" in name for name in trained.program.areas)
+    layers = (0, 1, 3)
+    assert trained.program.frozen == tuple(f"{n}.{e}" for n in layers for e in ("weight", "bias"))
     trained.check()
 
 

@@ -47,6 +47,7 @@ def test_golden(diastole):
     assert record["hidden"] == [64]
     assert record["activation"] == "relu"
     assert record["loss_scale"] is None
+    assert 100_000 < record["memory_bytes"] < 1_000_000
     assert record["master"] == "float32"
     assert 0.2 < record["accuracy"] < 1
     assert record["float_loss"] == pytest.approx(record["loss"], rel=0.1)
