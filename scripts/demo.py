@@ -12,8 +12,8 @@ Exits with 1 if something differs, or if the accuracy on the held-out fifth is b
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from diastole.backend import program_limits
 from diastole.cli import exit_code
@@ -71,11 +71,13 @@ def main(folder: Path) -> int:
     return code
 
 
-def train(execution: Execution, **how: Any) -> ProgramResult:
+def train(execution: Execution, *, steps: int | None = None, verify: bool = False) -> ProgramResult:
     """The task, on the generated Verilog or on the golden model."""
     config = PRESETS["nano"]
     options = ProgramOptions(limits=program_limits(config))
-    return train_on(config, find_task(TASK), options, execution, **how)
+    task = find_task(TASK)
+    task = replace(task, steps=steps or task.steps)
+    return train_on(config, task, options, execution, verify=verify)
 
 
 def read_arguments() -> argparse.Namespace:

@@ -288,10 +288,9 @@ def execute(arguments: argparse.Namespace) -> int:
         keeper = own and _checkpoint(config, arguments, own, options["program"])
         result = train_program.train_on(
             config,
-            task,
+            replace(task, steps=arguments.steps or task.steps),
             options["program"],
             execution,
-            steps=arguments.steps,
             verify=arguments.verify,
             keeper=keeper,
         )

@@ -337,11 +337,11 @@ def _check_options_of(optimizer: str | OwnCode, options: Mapping[str, Any]) -> N
 
 
 def task_program_of(
-    config: Config, task: Task, options: ProgramOptions, *, steps: int | None, seed: int
+    config: Config, task: Task, options: ProgramOptions, *, seed: int
 ) -> TaskProgram:
     """Return the program of a task. BadInput if the machine is too small for the program."""
     try:
-        return options.program(task, config.numerics, steps=steps or task.steps, seed=seed)
+        return options.program(task, config.numerics, steps=task.steps, seed=seed)
     except PanelTooSmallError as error:
         if error.kib > max(PANELS_KIB):
             advice = "make the layers smaller, or leave biases out"
@@ -364,15 +364,13 @@ def train_on(
     options: ProgramOptions,
     execution: Execution,
     *,
-    steps: int | None = None,
     verify: bool = False,
     keeper: Keeper | None = None,
 ) -> ProgramResult:
-    """Train a task, for ``steps`` steps or the task's own number. ``keeper`` keeps the state. A
-    failure of the machine is a
-    CheckFailed."""
+    """Train a task for the task's number of steps. ``keeper`` keeps the state. A failure of the
+    machine is a CheckFailed."""
     seed = execution.seed
-    made = task_program_of(config, task, options, steps=steps, seed=seed)
+    made = task_program_of(config, task, options, seed=seed)
     program = made.program
     with ExitStack() as stack:
         machine = stack.enter_context(make_machine(execution, config, program))

@@ -23,7 +23,7 @@ def panel_sums() -> Chain:
     """Return the chain of the sums over columns, separate for every row slot, with values that pass
     by: the gradient by a bias.
 
-    Streams: s0 values; s1 sums so far; o0 sums.
+    Streams: s0 values; s1 sums; o0 sums.
     Constants: none.
     Instructions: 1.
     """
