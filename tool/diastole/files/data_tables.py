@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from diastole.errors import BadInput
 from diastole.files.archive import Archive, Unreadable
-from diastole_sim.reading import TooLargeError, read_bytes, require_readable
+from diastole.files.content import read_content
 from diastole_sim.spec.require import excerpt, real_number
 
 INPUTS, TARGETS, LABELS = "inputs", "targets", "labels"
@@ -135,15 +135,9 @@ class _CsvTable:
 
     def __init__(self, path: Path):
         self.path = path
+        content = read_content(path, MAX_BYTES, "CSV file", pipes=False)
         try:
-            require_readable(path, pipes=False)
-            text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")
-        except FileNotFoundError:
-            raise BadInput(f"{path}: there is no such file") from None
-        except TooLargeError as error:
-            raise BadInput(f"{path}: the file {error.strerror}") from None
-        except OSError as error:
-            raise BadInput(f"{path}: {error.strerror}") from None
+            text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise BadInput(f"{path}: is not a text in UTF-8") from None
         try:

@@ -19,8 +19,9 @@ from safetensors.numpy import load, save
 
 from diastole.errors import BadInput
 from diastole.files import atomic
+from diastole.files.content import read_content
 from diastole.files.outputs import check_output
-from diastole_sim.reading import TooLargeError, parse_json, read_bytes, require_readable
+from diastole_sim.reading import parse_json
 
 KEY, FORMAT = "diastole", 1
 """Key of the record, and number of this form of the record."""
@@ -60,15 +61,7 @@ class NetworkFile:
     def read(cls, path: Path) -> "NetworkFile":
         """Return the contents of a file. BadInput if the file is no trained network, or not exactly
         what :meth:`write` writes."""
-        try:
-            require_readable(path, pipes=False)
-            data = read_bytes(path, MAX_BYTES)
-        except FileNotFoundError:
-            raise BadInput(f"{path}: there is no such file") from None
-        except TooLargeError as error:
-            raise BadInput(f"{path}: the file {error.strerror}") from None
-        except OSError as error:
-            raise BadInput(f"{path}: {error.strerror}") from None
+        data = read_content(path, MAX_BYTES, "network that diastole saved", pipes=False)
         try:
             tensors, record = load(data), _record(data)
         except (SafetensorError, ValueError, LookupError, TypeError, AttributeError):
