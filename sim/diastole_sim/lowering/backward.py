@@ -82,7 +82,7 @@ class BackwardPass:
             "k": placed.inputs,
         }
         for bias in biases:
-            self._sum_columns(node, bias, above)
+            self._sum_columns(bias, above)
         if x in self.graph.differentiated:
             gradient = self._name(x, node)
             operands = {"w": placed.image, "dy": above}
@@ -110,7 +110,7 @@ class BackwardPass:
         placed = bias and self.forward.parameters.biases[bias]
         self._later = (lambda: self.updates.bias(placed)) if placed else None
 
-    def _sum_columns(self, node: Node, bias: str, above: str) -> None:
+    def _sum_columns(self, bias: str, above: str) -> None:
         """Append the sums over the columns of a gradient."""
         placed = self.forward.parameters.biases[bias]
         if placed.sums is None:

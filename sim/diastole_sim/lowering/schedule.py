@@ -53,7 +53,7 @@ class Multiplication:
 
 @dataclass(kw_only=True)
 class Group:
-    """Pieces that one chain does, and the product at whose drain the chain is. A group without
+    """Parts that one chain does, and the product at whose drain the chain is. A group without
     parts is a product alone.
 
     - ``stored``: forms in which memory receives the values of the group, by value.
@@ -139,7 +139,7 @@ class ProgramSchedule:
 
 
 def _readers(entries: Sequence[Multiplication | ChainPart]) -> dict[Value, set[int]]:
-    """Return the parts that read each value, by their places."""
+    """Return, for each value, the indices of the chains in ``entries`` that read the value."""
     readers: dict[Value, set[int]] = {}
     for place, entry in enumerate(entries):
         if isinstance(entry, ChainPart):
@@ -252,7 +252,7 @@ def _one_image(stored: Stored) -> tuple[Stored, list[ValueImage]]:
 
 
 class GroupedSchedule:
-    """ProgramSchedule in groups."""
+    """Groups of the parts of a :class:`ProgramSchedule`, in order."""
 
     def __init__(self, schedule: ProgramSchedule, groups: Sequence[Group]):
         self.schedule, self.groups = schedule, groups
