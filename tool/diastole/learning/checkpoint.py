@@ -106,7 +106,7 @@ class Checkpoint:
             "configuration": self.config.config_sha256,
             "data": self.own.data_sha256,
             "init": _hash_of(self.own.task.first),
-            "steps": self.own.steps,
+            "steps": self.own.task.steps,
             "seed": self.seed,
             **options,
         }

@@ -58,14 +58,12 @@ class OwnTask:
     """Task of a user's network, with everything that a prediction needs later.
 
     - ``task``: task for a program, with graph and samples.
-    - ``steps``: number of steps of all epochs.
     - ``table``: names of columns and classes. ``inputs``, ``outputs``: how columns were
       standardised.
     - ``data_sha256``: hash of all samples, and of the names of columns and classes.
     """
 
     task: Task
-    steps: int
     table: DataTable
     inputs: Standard | None
     outputs: Standard | None
@@ -122,7 +120,6 @@ def own_task(training: OwnTraining, *, seed: int) -> OwnTask:
     digest.update(np.ascontiguousarray(samples.labels).tobytes())
     return OwnTask(
         task=task,
-        steps=task.steps,
         table=table,
         inputs=standard[0],
         outputs=standard[1],
