@@ -2,16 +2,23 @@
 
 from typing import Any
 
-from diastole.config.file import FIELDS, SECTIONS, accepted, value_text
+from diastole.config.file import FIELDS, SECTIONS, absent_value, accepted, value_text
 from diastole.config.keys import Config
 from diastole_sim.spec.reference import table
+
+_DEFAULTS = Config()
+_FORMAT = _DEFAULTS.format.x
 
 
 def configuration() -> str:
     """Return a page with a table of every section of the configuration: keys, ranges, defaults."""
-    values = Config().to_dict()
     lines = ["# Configuration", ""]
     lines += ["`diastole init` writes a file with all keys, meanings and defaults.", ""]
+    lines += [
+        f"Some defaults follow from the format. This page has the defaults of `{_FORMAT}`; the",
+        "[table of formats](../formats.md#formats) has the defaults of every format.",
+        "",
+    ]
     for section in ["", *SECTIONS]:
         keys = [key for key in FIELDS if key.rpartition(".")[0] == section and key not in SECTIONS]
         if section:
@@ -21,7 +28,7 @@ def configuration() -> str:
                 f"`{key}`",
                 _escaped(FIELDS[key].description),
                 _escaped(accepted(key)),
-                _default(key, values),
+                _default(key),
             )
             for key in keys
         ]
@@ -33,7 +40,15 @@ def _escaped(text: object) -> str:
     return str(text).replace("<", "&lt;")
 
 
-def _default(key: str, values: Any) -> str:
+def _default(key: str) -> str:
+    values: Any = _DEFAULTS.to_dict()
     for part in key.split("."):
         values = values[part]
-    return "" if values is None else f"`{value_text(values)}`"
+    if values is not None:
+        return f"`{value_text(values)}`"
+    if key == "numbers":
+        return "none"
+    default = f"`{value_text(absent_value(key, _DEFAULTS.numerics))}`"
+    if key == "vector.special":
+        return f"a quarter of `array.block`, here {default}"
+    return f"by format, {default} for `{_FORMAT}`"

@@ -153,9 +153,10 @@ def open_board(
     from diastole_sim.machines.board.port import DEFAULT_BAUD, SerialPort
 
     install.require(install.PYSERIAL)
-    product = Product.load(generated_product(config))
     assert execution.port is not None, "an execution on a board has it"
+    # The port comes first: generation takes a while, and a mistyped port is noticed at once.
     with closing(SerialPort(execution.port, baud=execution.baud or DEFAULT_BAUD)) as line:
+        product = Product.load(generated_product(config))
         board = BoardMachine(product, Link(line))
         if board.memory_bytes < needed:
             raise BadInput(

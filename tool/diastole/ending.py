@@ -7,7 +7,9 @@ or a context manager still runs.
 
 import os
 import signal
+import sys
 import threading
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
@@ -17,6 +19,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SECONDS_TO_END = 30
 """Time that a process has for its end. Further signals are ignored meanwhile; then SIGALRM ends the
 process."""
+SECONDS_TO_RAISE_AGAIN = 0.01
 
 
 class Ended(KeyboardInterrupt):
@@ -38,6 +41,9 @@ def end_on_signals() -> Generator[None]:
 
     An ignored signal stays ignored, as `nohup` requires. A signal with a handler of the caller
     keeps the handler. Outside the main thread no signal can be handled, and nothing changes.
+
+    Python drops an exception that leaves a finalizer or a callback of a weak reference. An
+    :class:`Ended` dropped there is raised again, outside of the finalizer.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -55,11 +61,21 @@ def end_on_signals() -> Generator[None]:
             return
         _end(number, former)
 
+    unraisable = sys.unraisablehook
+
+    def dropped(fault: "sys.UnraisableHookArgs") -> None:
+        if isinstance(fault.exc_value, Ended):
+            _raise_soon(fault.exc_value.number)
+        else:
+            unraisable(fault)
+
     for number in former:
         signal.signal(number, handle)
+    sys.unraisablehook = dropped
     try:
         yield
     finally:
+        sys.unraisablehook = unraisable
         signal.alarm(0)
         for number, handler in former.items():
             signal.signal(number, handler)
@@ -68,5 +84,18 @@ def end_on_signals() -> Generator[None]:
 def _end(number: int, handled: dict[int, Any]) -> NoReturn:
     for each in handled:
         signal.signal(each, signal.SIG_IGN)
+    warnings.simplefilter("ignore")  # a design that is dropped half-way warns of unused parts
     signal.alarm(SECONDS_TO_END)
     raise Ended(number)
+
+
+def _raise_soon(number: int) -> None:
+    """Raise :class:`Ended` for a signal from the timer, shortly after the return."""
+
+    def handle(_: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(SECONDS_TO_END)
+        raise Ended(number)
+
+    signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS_TO_RAISE_AGAIN)

@@ -120,6 +120,25 @@ def test_the_first_signal_is_the_one(number, handled):
     assert [signal.getsignal(each) for each in SIGNALS] == before
 
 
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_in_a_finalizer_ends_the_block(number, handled, capfd):
+    """Python drops exceptions of finalizers: the signal is raised again, and prints nothing."""
+    times = []
+
+    class Signals:
+        def __del__(self):
+            os.kill(os.getpid(), number)
+            time.sleep(SECONDS)
+
+    with pytest.raises(Ended) as caught, end_on_signals():  # noqa: PT012 - what follows counts
+        times.append(time.monotonic())
+        Signals()
+        time.sleep(SECONDS)
+    assert caught.value.code == SIGNALS[number]
+    assert time.monotonic() - times[0] < SECONDS
+    assert capfd.readouterr() == ("", "")
+
+
 def test_signals_that_others_care_for_stay_theirs(monkeypatch):
     """`nohup` has SIGHUP ignored; a program that calls us may have handlers of its own."""
     mine = [lambda *_: None, signal.SIG_IGN]
