@@ -62,8 +62,7 @@ class OwnCode:
         file, _, name = text.rpartition(":")
         if not file or not name.isidentifier():
             raise OwnCodeError(
-                f"must be {FORM}, where NAME is a function or class of the file, "
-                f"not {excerpt(text)}"
+                f"must be {FORM}, where NAME is a name in the file, not {excerpt(text)}"
             )
         path = Path(file)
         try:

@@ -104,7 +104,7 @@ def add_execution(parser: argparse.ArgumentParser) -> None:
     verification."""
     add_backend(parser)
     add_seed(parser, "seed of all random draws; runs with equal seeds draw equal numbers")
-    _add_delays(parser)
+    add_delays(parser)
     add_json(parser)
 
 
@@ -129,7 +129,7 @@ def add_backend(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_delays(parser: argparse.ArgumentParser) -> None:
+def add_delays(parser: argparse.ArgumentParser) -> None:
     """Add delays, verification and waves."""
     parser.add_argument(
         "--stalls",

@@ -6,8 +6,8 @@ from pathlib import Path
 from diastole.commands.arguments import integer
 from diastole.errors import BadInput
 from diastole.files.bundled_data import BUNDLED
-from diastole.files.network_file import ENDING, check_network
 from diastole.files.outputs import check_output
+from diastole.files.sealed_file import ENDING, check_sealed
 from diastole.learning.task import MOST_BATCH, STANDARDIZE, OwnTraining
 from diastole.nn.tracing import LOSSES
 from diastole_sim.program.own_code import FORM, OwnCode, OwnCodeError
@@ -17,9 +17,11 @@ EPOCHS = 10
 OPTIONS = ("data", "loss", "target", "standardize", "epochs", "batch", "init")
 """Options that need a network of the user."""
 FILES = ("save", "resume", "weights")
+Group = argparse._ArgumentGroup  # pyright: ignore[reportPrivateUsage] - argparse has no other
 
 
-def add_network(parser: argparse.ArgumentParser) -> None:
+def add_network(parser: argparse.ArgumentParser) -> Group:
+    """Add the options of a network and of data, and return the group of the options."""
     group = parser.add_argument_group("your own network", "instead of a task")
     group.add_argument(
         "--graph",
@@ -63,6 +65,11 @@ def add_network(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help=f"initial parameters by name: an .npz, or a {ENDING} that --save wrote",
     )
+    return group
+
+
+def add_network_files(group: Group) -> None:
+    """Add the files of a training to the group of :func:`add_network`."""
     group.add_argument(
         "--save",
         metavar="FILE",
@@ -87,21 +94,32 @@ def own_training(arguments: argparse.Namespace) -> OwnTraining | None:
     do not go together."""
     if arguments.graph is None:
         if arguments.task is None:
-            raise BadInput("--task or --graph must be given (see diastole train --help)")
+            raise BadInput(
+                "--task or --graph must be given: --task digits, or a network of your own"
+            )
         for name in (*OPTIONS, *FILES):
-            if getattr(arguments, name):
+            if getattr(arguments, name, None):
                 raise BadInput(f"--{name} needs --graph, a network of your own: leave --{name} out")
         return None
     if arguments.task is not None:
         raise BadInput("--graph and --task exclude each other: give one")
     for name in ("data", "loss"):
         if getattr(arguments, name) is None:
-            raise BadInput(f"--graph needs --{name} (see diastole train --help)")
+            raise BadInput(f"--graph needs --{name}")
     for name in ("hidden", "activation", "state"):
-        if getattr(arguments, name) is not None:
+        if getattr(arguments, name, None) is not None:
             raise BadInput(f"--{name} does not work with --graph: leave --{name} out")
     if arguments.steps is not None:
         raise BadInput("--steps does not work with --graph: give --epochs")
+    try:
+        network = OwnCode.read(arguments.graph)
+    except OwnCodeError as error:
+        raise BadInput(f"--graph: {error}") from None
+    return _training_of(arguments, network)
+
+
+def check_network_files(arguments: argparse.Namespace) -> None:
+    """Raise BadInput for files of a training that do not go together, or cannot be written."""
     if arguments.min_accuracy is not None and arguments.loss != "cross-entropy":
         raise BadInput("--min-accuracy works only with --loss cross-entropy: leave it out")
     if arguments.resume and arguments.save is None:
@@ -109,11 +127,10 @@ def own_training(arguments: argparse.Namespace) -> OwnTraining | None:
     if arguments.weights is not None:
         check_output("--weights", arguments.weights, (".npz",))
     if arguments.save is not None:
-        check_network("--save", arguments.save)
-    try:
-        network = OwnCode.read(arguments.graph)
-    except OwnCodeError as error:
-        raise BadInput(f"--graph: {error}") from None
+        check_sealed("--save", arguments.save)
+
+
+def _training_of(arguments: argparse.Namespace, network: OwnCode) -> OwnTraining:
     names = None if arguments.target is None else arguments.target.split(",")
     return OwnTraining(
         network=network,

@@ -94,7 +94,7 @@ def add_parser(commands: Commands) -> None:
     add_master(parser)
     add_precision(parser)
     scaling.add_loss_scale(parser)
-    network_options.add_network(parser)
+    network_options.add_network_files(network_options.add_network(parser))
     train_program.add_program(parser)
     add_execution(parser)
     parser.set_defaults(execute=execute)
@@ -233,6 +233,14 @@ def _machine_precision(config: Config, arguments: argparse.Namespace) -> Precisi
     return precision_of(config, arguments)
 
 
+def program_options(config: Config, arguments: argparse.Namespace) -> ProgramOptions | None:
+    """Return the options of the training if the machine does the whole training; None if a host
+    trains. BadInput as for :func:`precision_of`, and for options of other machines."""
+    task = find_task(arguments.task) if arguments.task in TASK_NAMES else None
+    program = train_program.program_of(config, task, arguments)
+    return program and replace(program, precision=_machine_precision(config, arguments))
+
+
 def training_options(config: Config, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the options of the training: ``program`` if the machine does the whole training, else
     arguments of :func:`diastole_sim.train.run_task`.
@@ -240,10 +248,9 @@ def training_options(config: Config, arguments: argparse.Namespace) -> dict[str,
     `compare` calls the function too, with a task that may be a user's. BadInput as for
     :func:`precision_of`, and for options of other machines.
     """
-    task = find_task(arguments.task) if arguments.task in TASK_NAMES else None
-    program = train_program.program_of(config, task, arguments)
+    program = program_options(config, arguments)
     if program is not None:
-        return {"program": replace(program, precision=_machine_precision(config, arguments))}
+        return {"program": program}
     published = None if config.numbers is None else NUMBERS[config.numbers]
     default = FLOAT32
     if published is not None:
@@ -274,6 +281,8 @@ def require_samples(task: Task) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     config = read_config(arguments)
     training = network_options.own_training(arguments)
+    if training is not None:
+        network_options.check_network_files(arguments)
     own = None if training is None else own_task(training, seed=arguments.seed)
     task = own.task if own is not None else named_task(arguments.task)
     execution = execution_of(arguments)

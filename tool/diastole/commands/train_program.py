@@ -391,10 +391,10 @@ def train_on(
                 keeper=keeper,
             )
         except MachineStoppedError as stopped:
-            raise _judged(stopped, run) from stopped
+            raise judged(stopped, run) from stopped
 
 
-def _judged(stopped: MachineStoppedError, run: ProgramRun) -> Exception:
+def judged(stopped: MachineStoppedError, run: ProgramRun) -> Exception:
     """Return the meaning of a stopped machine for the user, as an error."""
     if stopped.code in SIZE_ERRORS:
         return BadInput(f"the work is too large for the hardware: {stopped}")

@@ -23,6 +23,12 @@ from diastole_sim.trainer.options import ProgramOptions
 
 TRAINING = "training"
 """Key of the record with everything that decides the bits of a training."""
+HASHED = {
+    "configuration": "another configuration of the machine: give the same FILE and --set",
+    "data": "other data: give the same --data, --target and --standardize",
+    "init": "other initial parameters: give the same --init",
+}
+"""Parts of a training that the record has as hashes, with the mistake in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,19 +102,20 @@ class Checkpoint:
         return self.own.task.graph
 
     def _training(self) -> dict[str, Any]:
-        """Return everything that decides the bits of the training, besides graph and data."""
+        """Return everything that decides the bits of the training, besides the graph. Options come
+        first, since an option may change the order of the data."""
         options = {
             name: _jsonable(value)
             for name, value in vars(self.options).items()
             if name not in ("limits", "hidden", "activation")
         }
         return {
+            "seed": self.seed,
+            **options,
             "configuration": self.config.config_sha256,
             "data": self.own.data_sha256,
             "init": _hash_of(self.own.task.first),
             "steps": self.own.task.steps,
-            "seed": self.seed,
-            **options,
         }
 
     def _read(self) -> NetworkFile:
@@ -121,13 +128,25 @@ class Checkpoint:
             raise BadInput(f"{self.path}: has no state of a training") from None
         for name, value in self._training().items():
             if stored.get(name) != value:
-                raise BadInput(
-                    f"{self.path}: is the state of another training, in which {name} is "
-                    f"{stored.get(name)}, not {value}"
-                )
+                other = _difference(name, stored.get(name), value)
+                raise BadInput(f"{self.path}: is the state of a training {other}")
         if graph != self._graph.record():
             raise BadInput(f"{self.path}: is the state of another network")
         return found
+
+
+def _difference(name: str, stored: Any, value: Any) -> str:
+    """Return in words how the stored training differs from the requested training."""
+    if name in HASHED:
+        return f"with {HASHED[name]}"
+    if name == "steps":
+        return f"of {stored} steps, not {value}: give the same --epochs, --batch and --data"
+    option = f"--{name.replace('_', '-')}"
+    if stored is None:
+        return f"without {option}: leave {option} out"
+    if value is None:
+        return f"with {option} {stored}: give the option"
+    return f"with {option} {stored}, not {value}"
 
 
 def _hash_of(parameters: Mapping[str, Floats] | None) -> str | None:

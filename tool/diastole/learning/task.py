@@ -14,7 +14,8 @@ from diastole.errors import BadInput
 from diastole.files.archive import Archive, Unreadable
 from diastole.files.bundled_data import BUNDLED, bundled_table
 from diastole.files.data_tables import DataTable, read_table
-from diastole.files.network_file import ENDING, NetworkFile
+from diastole.files.network_file import NetworkFile
+from diastole.files.sealed_file import ENDING
 from diastole.learning.standard import Standard
 from diastole.nn.symbol import Symbol
 from diastole.nn.tracing import LOSSES, trace

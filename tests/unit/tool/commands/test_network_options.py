@@ -67,10 +67,10 @@ def test_mistakes(words, files):
 
 def test_options_without_a_network(files):
     for words, said in (
-        ((), "--task or --graph must be given (see diastole train --help)"),
+        ((), "--task or --graph must be given: --task digits, or a network of your own"),
         (("--task", "digits", "--epochs", "3"),
          ("--epochs needs --graph, a network of your own: leave --epochs out")),
-        (("--graph", "nets.py:numbers"), "--graph needs --data (see diastole train --help)"),
+        (("--graph", "nets.py:numbers"), "--graph needs --data"),
     ):  # fmt: skip
         result = files(*TRAIN, *words)
         assert (result.code, result.err) == (2, [f"diastole: error: {said}"])

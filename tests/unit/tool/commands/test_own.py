@@ -220,7 +220,7 @@ def test_mistakes_in_the_file_of_an_activation(own, before, after, said):
     assert (result.code, result.err) == (2, error(f"{of_option('--activation', said)} {SEE_HELP}"))
 
 
-FORM = "must be FILE.py:NAME, where NAME is a function or class of the file, not"
+FORM = "must be FILE.py:NAME, where NAME is a name in the file, not"
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_an_altered_number(file):
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
-    said = f"{file}: the file was altered or cut off after it was saved"
+    said = f"{file}: the file was altered after it was written"
     with pytest.raises(BadInput, match=exactly(said)):
         NetworkFile.read(file)
 
@@ -72,7 +72,8 @@ def test_an_altered_number(file):
 def test_other_files(content, tmp_path):
     path = tmp_path / "x.safetensors"
     path.write_bytes(content)
-    with pytest.raises(BadInput, match=exactly(f"{path}: is not a network that diastole saved")):
+    wrong = "is not a network that diastole train --save wrote, or was cut off"
+    with pytest.raises(BadInput, match=exactly(f"{path}: {wrong}")):
         NetworkFile.read(path)
     with pytest.raises(BadInput, match="there is no such file"):
         NetworkFile.read(tmp_path / "none.safetensors")

@@ -71,11 +71,14 @@ def test_verilog_golden_and_verification_have_one_file(files):
 def test_a_state_of_another_training(files):
     assert files(*NUMBERS, "--save", "run.safetensors").code == 0
     for words, said in (
-        (("--rate", "0.5"), "rate is None, not 0.5"),
-        (("--epochs", "5"), "steps is 16, not 20"),
-        (("--seed", "1"), "seed is 0, not 1"),
-        (("--init", "run.safetensors"), "init is None, not "),
-        (("--set", "format.x=bfp8"), "configuration is "),
+        (("--rate", "0.5"), "without --rate: leave --rate out"),
+        (("--epochs", "5"), "of 16 steps, not 20: give the same --epochs"),
+        (("--seed", "1"), "with --seed 0, not 1"),
+        (("--init", "run.safetensors"), "with other initial parameters: give the same --init"),
+        (
+            ("--set", "format.x=bfp8"),
+            "with another configuration of the machine: give the same FILE",
+        ),
     ):
         result = files(*NUMBERS, "--save", "run.safetensors", "--resume", *words)
         assert result.code == 2
@@ -88,7 +91,7 @@ def test_other_names_of_columns_are_other_data(files, tmp_path):
     (tmp_path / "n.csv").write_text(text)
     result = files(*NUMBERS, "--save", "run.safetensors", "--resume")
     assert result.code == 2
-    assert "is the state of another training, in which data is" in result.err[0]
+    assert "is the state of a training with other data: give the same --data" in result.err[0]
 
 
 def test_a_pipe_is_no_file(files, tmp_path):

@@ -9,7 +9,7 @@
 #include "machine_driver.h"
 #include "verilated.h"
 
-static const uint64_t BASE = 0x4000000000, SIZE = 1 << 20;
+static const uint64_t BASE = 0x4000000000, SIZE = 1 << 26;
 static const unsigned LONGEST = 10000000;  // most cycles that a wait for the interrupt takes
 
 static VerilatedContext context;
