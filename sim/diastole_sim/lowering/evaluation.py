@@ -13,6 +13,7 @@ from diastole_sim.lowering.schedule import GroupedSchedule, ProgramSchedule
 from diastole_sim.lowering.tensors import NetworkTensors
 from diastole_sim.program.command_list import CommandList
 from diastole_sim.program.memory_plan import MemoryPlan, PlannedArea, stream_of
+from diastole_sim.program.packing import packed
 from diastole_sim.program.program import EVALUATION, OUTPUT, TrainingProgram
 from diastole_sim.program.step_widths import first_widths
 from diastole_sim.program.writer import Writer
@@ -76,7 +77,7 @@ def evaluation_program(
     commands.extend(evaluation_commands(placed, samples, area, limits))
     evaluation = commands.commands()
     _, tensors.initial[EVALUATION] = plan.commands(EVALUATION, evaluation)
-    return TrainingProgram(
+    program = TrainingProgram(
         training=(),
         resume=0,
         evaluation=evaluation,
@@ -88,6 +89,7 @@ def evaluation_program(
         parameters=tuple(placed.layers),
         state=(),
     )
+    return packed(program)
 
 
 def slot_tables(tensors: NetworkTensors, plan: MemoryPlan) -> dict[VectorTable, PlannedArea]:

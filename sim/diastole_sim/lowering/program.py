@@ -35,6 +35,7 @@ from diastole_sim.program.chains.losses import mean_loss
 from diastole_sim.program.command_list import CommandList
 from diastole_sim.program.fusion import ChainPart
 from diastole_sim.program.memory_plan import BoundStream, PlannedArea, stream_of
+from diastole_sim.program.packing import packed
 from diastole_sim.program.program import (
     EVALUATION,
     LOSSES,
@@ -71,7 +72,7 @@ def training_program(
     plan = memory_plan(recipe, numerics, limits)
     tensors = ProgramTensors(recipe, training, held_out, first_parameters(recipe), plan)
     builder = _Builder(tensors, Writer(plan, limits), limits)
-    return builder.program()
+    return packed(builder.program())
 
 
 def first_parameters(recipe: TrainingRecipe) -> dict[str, NDArray[np.float32]]:

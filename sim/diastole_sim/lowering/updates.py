@@ -134,7 +134,8 @@ class Updates:
         gradient."""
         parts = [round_up(4 * each.outputs, self.plan.beat_bytes) for each in trained]
         size = sum(parts) // 4
-        area = self.plan.tensor("squares of columns", Kind.F32, 1, size)
+        # No command writes the bytes between the sums of two parameters.
+        area = self.plan.tensor("squares of columns", Kind.F32, 1, size, zeros=True)
         place = area.address
         for number, (each, length) in enumerate(zip(trained, parts, strict=True), 1):
             if isinstance(each, PlacedBias):

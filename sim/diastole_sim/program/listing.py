@@ -7,6 +7,7 @@ import numpy as np
 
 from diastole_sim.perf.step import ProgramState
 from diastole_sim.program.assembly import disassemble
+from diastole_sim.program.packing import alive_bytes
 from diastole_sim.program.program import EVALUATION, TRAINING, TrainingProgram
 from diastole_sim.program.relocation import address_fields, memory_image
 from diastole_sim.spec.chains import named_streams
@@ -28,6 +29,7 @@ class ProgramListing:
         self.program, self.cycles = program, cycles or {}
         self._image = memory_image(program)
         self._texts: dict[tuple[Instruction, ...], int] = {}
+        self._place = TRAINING, 0
 
     def __str__(self) -> str:
         lines = [*self._memory(), ""]
@@ -41,7 +43,11 @@ class ProgramListing:
 
     def _memory(self) -> Iterator[str]:
         areas = sorted(self.program.areas.values(), key=lambda area: area.address)
-        yield f"memory: {self.program.memory_bytes} bytes in {len(areas)} areas"
+        alive = alive_bytes(self.program)
+        yield (
+            f"memory: {self.program.memory_bytes} bytes in {len(areas)} areas; at most {alive} "
+            "bytes are alive at the same time"
+        )
         yield f"{'address':>10} {'bytes':>10}  {'kind':12} {'shape':14} name"
         for area in areas:
             shape = " x ".join(map(str, area.shape))
@@ -64,6 +70,7 @@ class ProgramListing:
                 tables.load(command, self._read)
             took = self.cycles.get(number) if name == TRAINING else None
             cycles = "" if took is None else f"  # {took} cycles"
+            self._place = name, number
             yield f"{number:4}  {self._line(command, tables)}{cycles}"
 
     def _read(self, address: int, length: int) -> bytes:
@@ -118,7 +125,8 @@ class ProgramListing:
     def _named(self, address: int) -> str:
         """Return the name of the area at an address, with the distance from its first byte."""
         for area in self.program.areas.values():
-            if area.address <= address < area.address + max(area.length, 1):
+            alive = area.life is None or area.life.at(*self._place)
+            if alive and area.address <= address < area.address + max(area.length, 1):
                 rest = address - area.address
                 return f"{area.name} + {rest}" if rest else area.name
         return hex(address)

@@ -16,12 +16,35 @@ INT32 = "int32"
 
 
 @dataclass(frozen=True, kw_only=True)
+class Life:
+    """Life of an area: the commands with the numbers ``first`` to ``last`` of a ``run`` use the
+    area. ``run``: name of the area with the commands, for training or evaluation."""
+
+    run: str
+    first: int
+    last: int
+
+    def at(self, run: str, number: int) -> bool:
+        """Return whether the area is alive at a command."""
+        return self.run == run and self.first <= number <= self.last
+
+    def meets(self, other: "Life", *, apart: int) -> bool:
+        """Return whether two lives are fewer than ``apart`` commands apart."""
+        if self.run != other.run:
+            return False
+        return self.first < other.last + apart and other.first < self.last + apart
+
+
+@dataclass(frozen=True, kw_only=True)
 class PlannedArea:
     """Area of ``length`` bytes from ``address`` on.
 
     - ``kind``: kind of the contents; see :data:`INT32`.
     - ``shape``: shape of the tensor.
     - ``pitch``: bytes from a row to the next row; for a mask, from a row of blocks to the next.
+    - ``zeros``: True if bytes that no command writes are read, as zeros. The area shares no memory.
+    - ``life``: commands that use the area, None for an area that always has its contents. Areas
+      share memory if their lives are apart.
     """
 
     name: str
@@ -30,6 +53,8 @@ class PlannedArea:
     kind: str
     shape: tuple[int, ...]
     pitch: int = 0
+    zeros: bool = False
+    life: Life | None = None
 
     @property
     def end(self) -> int:
@@ -110,13 +135,27 @@ class MemoryPlan:
         return self.numerics.block
 
     def take(
-        self, name: str, kind: str, shape: tuple[int, ...], length: int, pitch: int = 0
+        self,
+        name: str,
+        kind: str,
+        shape: tuple[int, ...],
+        length: int,
+        pitch: int = 0,
+        *,
+        zeros: bool = False,
     ) -> PlannedArea:
-        """Allocate ``length`` bytes. ValueError if the name is in use."""
+        """Allocate ``length`` bytes. ``zeros``: as in :class:`PlannedArea`. ValueError if the name
+        is in use."""
         if name in self.areas:
             raise ValueError(f"the memory plan has an area {name} already")
         area = PlannedArea(
-            name=name, address=self.end, length=length, kind=kind, shape=shape, pitch=pitch
+            name=name,
+            address=self.end,
+            length=length,
+            kind=kind,
+            shape=shape,
+            pitch=pitch,
+            zeros=zeros,
         )
         self.areas[name] = area
         self.end += round_up(length, LINE_BYTES)
@@ -127,20 +166,22 @@ class MemoryPlan:
         data = b"".join(command.encode() for command in commands)
         return self.take(name, "commands", (len(commands),), len(data)), data
 
-    def tensor(self, name: str, kind: Kind, rows: int, cols: int) -> PlannedArea:
-        """Allocate a tensor of a kind with a pitch."""
+    def tensor(
+        self, name: str, kind: Kind, rows: int, cols: int, *, zeros: bool = False
+    ) -> PlannedArea:
+        """Allocate a tensor of a kind with a pitch. ``zeros``: as in :class:`PlannedArea`."""
         if kind == Kind.MASK:
             high, wide = -(-rows // self.block), -(-cols // self.block)
             pitch = round_up(-(-wide * self.block**2 // 8), self.beat_bytes)
             return self.take(name, _kind(kind), (rows, cols), high * pitch, pitch)
         pitch = round_up(cols * ELEMENT_BITS[kind] // 8, self.beat_bytes)
-        return self.take(name, _kind(kind), (rows, cols), rows * pitch, pitch)
+        return self.take(name, _kind(kind), (rows, cols), rows * pitch, pitch, zeros=zeros)
 
     def vector(self, name: str, kind: Kind, size: int) -> PlannedArea:
         """Allocate a vector of one float per column or row. Zeros fill the rows of :meth:`folded`
         behind the end of the vector."""
         rows, columns = self.folded(size)
-        return self.take(name, _kind(kind), (size,), 4 * rows * columns)
+        return self.take(name, _kind(kind), (size,), 4 * rows * columns, zeros=True)
 
     def folded(self, size: int) -> tuple[int, int]:
         """Return the rows and columns of a tensor that holds the numbers of a vector row after row.

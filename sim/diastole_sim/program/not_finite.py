@@ -41,23 +41,25 @@ class WatchedRun(ProgramRun):
             step, skipped = machine.step, self.program.loss_scaling and machine.overflow
             machine.command_first = number
             outcome = machine.run_at(area.address, number + 1)
-            self._note_not_finite(areas, f"step {step}, command {number}")
+            self._note_not_finite(areas, name, number, step)
             if command.opcode == Opcode.NEXT:
                 before = self.first = before if skipped else self.first
             self.require_done(outcome, counters)
 
-    def _note_not_finite(self, areas: list[Area], place: str) -> None:
-        for name, values in self._floats(areas):
+    def _note_not_finite(self, areas: list[Area], run: str, number: int, step: int) -> None:
+        for name, values in self._floats(areas, run, number):
             if self.first is None and not np.isfinite(values).all():
-                self.first = f"{place}: {name} {content(values)}"
+                self.first = f"step {step}, command {number}: {name} {content(values)}"
 
-    def _floats(self, areas: list[Area]) -> Iterator[tuple[str, Floats]]:
-        """Yield the numbers in memory and in the panel. Constants are left out, since a constant
-        may be Inf on purpose."""
+    def _floats(self, areas: list[Area], run: str, number: int) -> Iterator[tuple[str, Floats]]:
+        """Yield the numbers in memory and in the panel that a command wrote. Constants are left
+        out, since a constant may be Inf on purpose."""
         for area in areas:
             if area.table not in (None, VectorTable.PANEL):
                 continue
-            name, kind, columns = described(self.program, self.golden.limits.block, area)
+            name, kind, columns = described(
+                self.program, self.golden.limits.block, area, run, number
+            )
             if kind == FLOATS:
                 contents = np.ascontiguousarray(self.golden.contents(area))
                 yield name, contents.view(kind).reshape(-1, columns)

@@ -42,8 +42,11 @@ def areas_written(machine: GoldenMachine, command: Command) -> list[Area]:
     return [area for area in areas if area.table is None or area.table in STORABLE_TABLES]
 
 
-def described(program: TrainingProgram, block: int, area: Area) -> tuple[str, str, int]:
-    """Return the name of an area, the type of the elements, and the number of elements in a row."""
+def described(
+    program: TrainingProgram, block: int, area: Area, run: str, number: int
+) -> tuple[str, str, int]:
+    """Return the name of an area that command ``number`` of a run writes, the type of the elements,
+    and the number of elements in a row."""
     if area.table == VectorTable.PANEL:
         for name, (first, end) in program.panel.items():
             if first <= area.first < end:
@@ -55,6 +58,7 @@ def described(program: TrainingProgram, block: int, area: Area) -> tuple[str, st
         each
         for each in program.areas.values()
         if each.address <= area.first < each.address + max(each.length, 1)
+        and (each.life is None or each.life.at(run, number))
     )
     kind = ELEMENTS.get(planned.kind, "u1")
     return planned.name, kind, area.length // np.dtype(kind).itemsize

@@ -94,7 +94,7 @@ class VerifiedRun(ProgramRun):
                 cost.runs += 1
                 cost.counters.update(counters - before)
             for area in areas:
-                self._compare(area, step)
+                self._compare(area, name, number, step)
             self._same("step", f"command {number}", self.machine.step, self.reference.step, step)
 
     def _do(self, area: PlannedArea, number: int, counters: Counter[str]) -> None:
@@ -116,8 +116,9 @@ class VerifiedRun(ProgramRun):
     def _same(self, report: str, of: str, got: object, expected: object, step: int) -> None:
         self.comparison.report(report, of, got, expected, step)
 
-    def _compare(self, area: Area, step: int) -> None:
-        name, kind, columns = described(self.program, self.reference.limits.block, area)
+    def _compare(self, area: Area, run: str, number: int, step: int) -> None:
+        block = self.reference.limits.block
+        name, kind, columns = described(self.program, block, area, run, number)
         got, expected = (
             np.ascontiguousarray(each).view(kind).reshape(-1, columns)
             for each in (self._contents(area), self.reference.contents(area))

@@ -19,7 +19,7 @@ from diastole.config.file import from_document, to_toml
 from diastole.config.keys import Config
 from diastole.errors import BadInput
 from diastole.files.sealed_file import PROGRAM, SealedFile, part_of, prefixed
-from diastole_sim.program.memory_plan import PlannedArea
+from diastole_sim.program.memory_plan import Life, PlannedArea
 from diastole_sim.program.program import EVALUATION, TRAINING, TrainingProgram
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_check import decode
@@ -111,8 +111,9 @@ def _commands(data: bytes, limits: Limits) -> tuple[Command, ...]:
 
 def _area(values: Mapping[str, Any]) -> PlannedArea:
     shape: Sequence[int] = values["shape"]
-    plain = {name: value for name, value in values.items() if name != "shape"}
-    return PlannedArea(**plain, shape=tuple(shape))
+    life = values["life"]
+    plain = {name: value for name, value in values.items() if name not in ("shape", "life")}
+    return PlannedArea(**plain, shape=tuple(shape), life=None if life is None else Life(**life))
 
 
 def _scaling(values: Mapping[str, Any]) -> LossScaling:

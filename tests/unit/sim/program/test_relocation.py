@@ -21,7 +21,7 @@ from support.optimisers import SETTINGS
 from support.small_programs import SmallRun, make_limits
 from unit.sim.lowering.test_graphs import SAMPLES, samples
 
-BASE = 0x12_3456_7000
+BASE = 0x123_4000
 CASES = {
     "one copy": ({}, {}),
     "two copies": ({"formats": "mxfp8_e4m3"}, {"clip": 1.0}),
