@@ -10,9 +10,9 @@ INTRODUCTION = """\
 # Results
 
 This page lists every figure of the bench with the command that measures the figure. `make bench`
-adds the figures of a run to the page, and keeps the figures that the run does not measure. Rows that
-say "not measured yet" have no figure of the present bench; [figures.md](figures.md) has the figures
-that matter, measured on earlier versions. A row without a goal has an empty cell.
+adds the figures of a run to the page, and keeps the figures that the run does not measure. Rows
+that say "not measured yet" have no figure of the present bench; [figures.md](figures.md) has the
+figures that matter, measured on earlier versions. A row without a goal has an empty cell.
 """
 
 
