@@ -57,7 +57,7 @@ def pytest_pyfunc_call(pyfuncitem):
         with capture.global_and_fixture_disabled():
             print(f"\n{row.what:72} {row.measured:>12}  {row.target:24} {verdict}".rstrip(), end="")
         if row.met is False:
-            missed.append(f"{row.what} is {row.measured}, asked: {row.target}")
+            missed.append(f"{row.what} is {row.measured}, goal: {row.target}")
     assert measured, "nothing was measured"
     if missed:
         pytest.fail("\n".join(missed), pytrace=False)

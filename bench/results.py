@@ -10,9 +10,9 @@ INTRODUCTION = """\
 # Results
 
 This page lists every figure of the bench with the command that measures the figure. `make bench`
-writes the page, from the last run in which each figure was measured. A row without an *asked* value
-has no goal. Rows that say "not measured yet" were not measured on this version;
-[figures.md](figures.md) has the last figures that matter.
+adds the figures of a run to the page, and keeps the figures that the run does not measure. Rows
+that say "not measured yet" have no figure of the present bench; [figures.md](figures.md) has the
+figures that matter, measured on earlier versions. A row without a goal has an empty cell.
 """
 
 
@@ -50,6 +50,6 @@ def write_document(everything, items):
             f"| {what} | {figure.target(values)} | {measured} | {command} |"
             for what, measured in rows.items()
         ]
-    head = ["", "| what | asked | measured | command |", "| --- | --- | --- | --- |"]
+    head = ["", "| what | goal | measured | command |", "| --- | --- | --- | --- |"]
     lines = [line for name, rows in sections.items() for line in ("", f"## {name}", *head, *rows)]
     DOCUMENT.write_text(INTRODUCTION + "\n".join(lines) + "\n")

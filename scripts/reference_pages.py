@@ -54,7 +54,12 @@ def programs() -> str:
     lines = [
         "# Programs of the vector unit",
         "",
-        "The lengths of tables are lengths of `nano`.",
+        "The lengths of tables and the size of blocks, 8 x 8 (B = 8), are of `nano`. The README of",
+        "`nano`, with the largest errors of functions, is [a page](product.md#numbers) too.",
+        "",
+        "The rules of programs are in `sim/diastole_sim/spec/micro.py` (`program_problems`), and",
+        "the rules of streams in `sim/diastole_sim/spec/stream_table.py` (`stream_problems`). The",
+        "[assembler](../programs.md) names a broken rule.",
         "",
     ]
     return "\n".join([*lines, *program_lines(program_limits(PRESETS["nano"]))]) + "\n"

@@ -85,7 +85,7 @@ def test_figures_are_judged_and_kept(demo):
     done = pytest_of_bench(demo, "--results", "-k", "demo_missed or demo_free")
     assert done.returncode == 1
     assert re.search(r"^missed: one +1 s  at most 1 s +yes$", done.stdout, re.MULTILINE)
-    assert "missed: other is 2 s, asked: at most 1 s" in done.stdout
+    assert "missed: other is 2 s, goal: at most 1 s" in done.stdout
     page = (demo / "docs" / "results.md").read_text()
     assert "| met 1 | at least 0.5 | not measured yet | `pytest bench -k demo_met` |" in page
     done = pytest_of_bench(demo, "--results", "-k", "demo_met or near or skipped")
@@ -95,7 +95,7 @@ def test_figures_are_judged_and_kept(demo):
     assert page.partition("## ")[2].splitlines() == [
         "Some demo",
         "",
-        "| what | asked | measured | command |",
+        "| what | goal | measured | command |",
         "| --- | --- | --- | --- |",
         "| met 1 | at least 0.5 | 0.5 | `pytest bench -k demo_met` |",
         "| met 2 | at least 0.9 | 1.0 | `pytest bench -k demo_met` |",

@@ -63,7 +63,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="diastole",
         description="Generates, simulates and measures hardware that trains neural networks.",
-        epilog="exit codes: 0 done, 1 the check failed, 2 bad input, 3 a tool is missing",
+        epilog="exit codes: 0 done, 1 the check failed, 2 bad input, 3 a tool is missing, 128 + "
+        "the number of a signal if a signal ended the command",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"diastole {diastole.__version__}")

@@ -1,6 +1,8 @@
 """Write the tables of the vector unit as Markdown: entries for `load`, and the meaning of the
 bits."""
 
+import re
+
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.limits import (
     Limits,
@@ -33,6 +35,7 @@ from diastole_sim.spec.stream_table import (
     DESCRIPTOR_BYTES,
     INPUT_KINDS,
     KIND_MEANINGS,
+    OUTPUT_KINDS,
     PANEL_ORDER_MEANINGS,
     PanelOrder,
 )
@@ -52,11 +55,13 @@ RESULTS = {
     MicroOp.EXP: "e^a; `exp` and the operations below read a register and write a register",
     MicroOp.RCP: "1 / a",
     MicroOp.RSQ: "1 / sqrt(a)",
-    MicroOp.LGE: "first part of a logarithm: log a = lge ln 2 + lgm lgg",
-    MicroOp.LGM: "second part of a logarithm",
-    MicroOp.LGG: "third part of a logarithm",
+    MicroOp.LGE: "E of a = (1 + d) 2^E, with -1/4 <= d < 1/2; log a = lge ln 2 + lgm lgg",
+    MicroOp.LGM: "d of a = (1 + d) 2^E",
+    MicroOp.LGG: "log(1 + d) / d of a = (1 + d) 2^E",
 }
 """Result of every operation."""
+_DIRECTIONS = re.compile("^(in|out|in, out): ")
+"""Beginning of a kind's meaning, for which the table has columns."""
 
 _CHAINS = """\
 ## Chains
@@ -64,9 +69,9 @@ _CHAINS = """\
 A *program* is up to {most} instructions. A *chain* is a program that runs over every block of a
 tensor, {b} x {b} elements, by rows or by columns of blocks. A row of blocks, or a column in a walk
 by columns, is a *line*. Every instruction works on a whole block, and sees the results of all
-earlier instructions. Numbers are binary32, rounded to nearest even; numbers below 2^-126 are zeros.
-Each of the {registers} registers holds a block, undefined at first. The machine refuses a program
-or stream that breaks a rule before the chain starts, with BAD_PROGRAM or BAD_STREAM.
+earlier instructions. Numbers are binary32, and numbers below 2^-126 are zeros. Each of the
+{registers} registers holds a block, undefined at first. If a program or stream breaks a rule, the
+machine refuses the chain before the start, with BAD_PROGRAM or BAD_STREAM.
 
 ## Tables
 
@@ -79,7 +84,8 @@ _INSTRUCTIONS = """\
 An instruction has {bits} bits, the lower word first. c is permuted by the turns first, then
 negated, then replaced by `fresh`. {d} in `d` and {o} in `o` write nothing. Bits without a field,
 and operands that the operation does not have, are 0. An instruction reads at most one stream of the
-panel.
+panel. Results are rounded to nearest even, except results of `exp`, `rcp`, `rsq` and `lgg`: section
+*Numbers* in the README of a product has the largest errors.
 """
 _FAR_ROTATIONS = """\
 An instruction with `turn_rows` of 8 rows or more, from register `d` to register `d`, must not both
@@ -90,7 +96,7 @@ _STREAMS = """\
 
 The {inputs} inputs of a chain are the slots from the command's field `streams` on, and the
 {outputs} outputs are the next slots. A slot has {bytes} bytes, little-endian. Bits that a kind does
-not use are 0.
+not use are 0. After *in*, a meaning is of inputs only; after *out*, of outputs only.
 """
 
 
@@ -118,7 +124,8 @@ def _tables(limits: Limits) -> list[str]:
         stored = limits.entries(Opcode.STORE, vector_table)
         about = {
             VectorTable.CONSTANTS: f"K, {CONSTANTS} floats; K[{SCALE}] is the loss scale and "
-            f"K[{INVERSE}] the inverse; a load of K[{FLOOR}] sets the smallest exponent",
+            f"K[{INVERSE}] the inverse; a load of K[{FLOOR}] sets the smallest exponent of the "
+            "loss scale",
             VectorTable.AMAX: _slots(limits),
             VectorTable.PANEL: "vectors of floats on the chip",
         }.get(vector_table, "")
@@ -168,10 +175,16 @@ def _stream_fields(limits: Limits) -> list[str]:
 
 def _kinds() -> list[str]:
     rows = (
-        (str(int(kind)), kind.name.lower(), "in" if kind in INPUT_KINDS else "", meaning)
+        (
+            str(int(kind)),
+            kind.name.lower(),
+            "yes" if kind in INPUT_KINDS else "no",
+            "yes" if kind in OUTPUT_KINDS else "no",
+            _DIRECTIONS.sub("", meaning),
+        )
         for kind, meaning in KIND_MEANINGS.items()
     )
-    return table("kind", "name", "may be an input", "meaning", rows=rows)
+    return table("kind", "name", "input", "output", "meaning", rows=rows)
 
 
 def _orders() -> list[str]:

@@ -17,7 +17,8 @@ PRESETS = {
         bus=BusConfig(data_width=32),
         vector=VectorConfig(enable=True, panel_kib=16),
     ),
-    # Fits the block RAM of an ECP5-85F; the machine of the demonstration. 256 multipliers.
+    # The machine of the demonstration. 256 multipliers. Without the vector unit, the memories fit
+    # the block RAM of an ECP5-85F.
     "nano": Config(
         name="diastole_nano",
         array=ArrayConfig(rows=2, cols=2, block=8),

@@ -139,14 +139,14 @@ class _CsvTable:
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise BadInput(f"{path}: is not a text in UTF-8") from None
+            raise BadInput(f"{path}: is not a text in UTF-8: save the file in UTF-8") from None
         try:
             reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
             rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
         except csv.Error as error:
             raise BadInput(f"{path}: is not a CSV file: {error}") from None
         if not rows:
-            raise BadInput(f"{path}: the file is empty")
+            raise BadInput(f"{path}: the file is empty: write a row for each sample")
         first = [cell.strip() for cell in rows[0][1]]
         self.has_header = all(real_number(cell) is None for cell in first)
         self.columns = first if self.has_header else [str(n) for n in range(len(first))]
@@ -226,7 +226,10 @@ def _labelled(
         distinct.sort(key=int)  # equal numbers stay in the order of their texts
     known = tuple(classes or distinct)
     if len(known) > MAX_CLASSES:
-        raise BadInput(f"{path}: {len(known)} classes are more than {MAX_CLASSES}")
+        raise BadInput(
+            f"{path}: at most {MAX_CLASSES} classes are possible, not {len(known)}: for numbers to "
+            "learn, give --loss mse"
+        )
     numbers = {name: number for number, name in enumerate(known)}
     wrong = [
         f"{path}, {place(row)}: the class must be one of {', '.join(known)}, not {excerpt(text)}"

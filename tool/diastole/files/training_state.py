@@ -40,12 +40,15 @@ class StateFile:
             record = parse_json(arrays.pop(RECORD).tobytes())
             stored, state = record["training"], TrainingState.read(record["state"], arrays)
         except (Unreadable, ValueError, LookupError, TypeError) as error:
-            raise BadInput(f"{self.path}: is not the state of a training") from error
+            raise BadInput(
+                f"{self.path}: is not the state of a training; give another file"
+            ) from error
         for name, value in self.training.items():
             if stored.get(name) != value:
                 raise BadInput(
                     f"{self.path}: is the state of another training, in which {name} is "
-                    f"{stored.get(name)}, not {value}"
+                    f"{stored.get(name)}, not {value}: give the options of that training, or "
+                    "another file"
                 )
         self.steps = state.steps
         return state

@@ -125,13 +125,13 @@ class Checkpoint:
         try:
             stored, graph = found.record[TRAINING], found.record["graph"]
         except LookupError:
-            raise BadInput(f"{self.path}: has no state of a training") from None
+            raise BadInput(f"{self.path}: has no state of a training; give another file") from None
         for name, value in self._training().items():
             if stored.get(name) != value:
                 other = _difference(name, stored.get(name), value)
                 raise BadInput(f"{self.path}: is the state of a training {other}")
         if graph != self._graph.record():
-            raise BadInput(f"{self.path}: is the state of another network")
+            raise BadInput(f"{self.path}: is the state of another network; give another file")
         return found
 
 

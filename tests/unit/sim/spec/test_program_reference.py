@@ -66,7 +66,11 @@ def test_operations_sources_and_kinds():
     assert [row[0] for row in rows(LIMITS, "operand")][1:] == [str(int(each)) for each in Source]
     kinds = rows(LIMITS, "kind")
     assert [int(row[0]) for row in kinds] == list(Kind)
-    assert [row[2] for row in kinds if row[1] in ("image", "panel")] == ["in", ""]
+    directions = {row[1]: (row[2], row[3]) for row in kinds}
+    assert directions["panel"] == ("yes", "yes")
+    assert directions["product"] == ("yes", "no")
+    assert directions["image"] == ("no", "yes")
+    assert not [row for row in kinds if row[4].startswith("in")]
     assert len(rows(LIMITS, "aux")) == 4
 
 

@@ -62,7 +62,7 @@ def test_a_machine_without_a_key_that_the_clock_needs(name, key):
 def test_the_clock_of_the_ulx3s_needs_no_keys():
     """Its routed clock is a figure of docs/boards.md, and above what is asked for."""
     text = (ROOT / "docs" / "boards.md").read_text()
-    (said,) = re.findall(r"([\d.]+) MHz where (\d+) are asked for \(`make board-ulx3s`", text)
+    (said,) = re.findall(r"([\d.]+) MHz \(`make board-ulx3s`\)\. The goal is (\d+) MHz", text)
     kind = BOARDS["ulx3s"]
     assert (float(said[0]), int(said[1])) == (kind.plain_mhz, kind.clock_mhz)
     config = load_config(ROOT / "boards" / "ulx3s" / "machine.toml")

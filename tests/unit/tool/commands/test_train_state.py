@@ -34,7 +34,8 @@ def test_interrupted_and_again(diastole, monkeypatch, tmp_path):
     again = diastole(*TRAIN, "--state", "state.npz", "--json").json
     assert again["weights_sha256"] == plain["weights_sha256"]
     result = diastole(*TRAIN, "--state", "state.npz", "--seed", "1")
-    text = "state.npz: is the state of another training, in which seed is 0, not 1"
+    text = "state.npz: is the state of another training, in which seed is 0, not 1: give the "
+    text += "options of that training, or another file"
     assert (result.code, result.err[-1:]) == (2, error(text))
 
 

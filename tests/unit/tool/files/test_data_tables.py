@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from diastole.errors import BadInput
+from diastole.files import data_tables
 from diastole.files.bundled_data import BUNDLED, bundled_table
 from diastole.files.data_tables import FEWEST, read_inputs, read_table
 from support.texts import exactly
@@ -105,6 +106,14 @@ def test_mistakes_of_a_csv_file(name, table):
     assert caught.value.problems[0] == said.format(path=path)
 
 
+def test_too_many_classes(table, monkeypatch):
+    monkeypatch.setattr(data_tables, "MAX_CLASSES", 2)
+    path = table([(f"{n}", f"{n % 3}") for n in range(12)], ("x", "class"))
+    text = f"{path}: at most 2 classes are possible, not 3: for numbers to learn, give --loss mse"
+    with pytest.raises(BadInput, match=exactly(text)):
+        read_table(path, labels=True)
+
+
 def test_many_mistakes_are_counted(table):
     path = table([("x", *row[1:]) for row in ROWS])
     with pytest.raises(BadInput) as caught:
@@ -116,8 +125,8 @@ def test_many_mistakes_are_counted(table):
 @pytest.mark.parametrize(
     "content, said",
     [
-        (b"", "the file is empty"),
-        (b"\xff\xfe", "is not a text in UTF-8"),
+        (b"", "the file is empty: write a row for each sample"),
+        (b"\xff\xfe", "is not a text in UTF-8: save the file in UTF-8"),
         (b"a,a\n1,2\n", "two columns have the name a: rename one of them"),
         (b'a,"b\n1,2\n', "is not a CSV file: unexpected end of data"),
     ],

@@ -39,14 +39,15 @@ def test_what_is_kept_is_there(tmp_path):
 def test_of_another_training(tmp_path):
     path = tmp_path / "state.npz"
     StateFile(path, TRAINING).keep(STATE)
-    text = f"{path}: is the state of another training, in which seed is 3, not 4"
+    text = f"{path}: is the state of another training, in which seed is 3, not 4: give the "
+    text += "options of that training, or another file"
     with pytest.raises(BadInput, match=exactly(text)):
         StateFile(path, TRAINING | {"seed": 4}).load()
 
 
 def test_what_is_no_state(tmp_path):
     path = tmp_path / "state.npz"
-    text = exactly(f"{path}: is not the state of a training")
+    text = exactly(f"{path}: is not the state of a training; give another file")
     for arrays in ({"X": np.ones(3)}, {"record": np.frombuffer(b"{}", np.uint8)}):
         np.savez(path, **arrays)
         with pytest.raises(BadInput, match=text):
