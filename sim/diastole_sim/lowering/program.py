@@ -166,6 +166,7 @@ class _Builder:
             state=self._state(slots),
             frozen=tuple(n for n in self.parameters.layers if not self.parameters.is_trained(n)),
             loss_scaling=self.recipe.loss_scaling,
+            layers=commands.layers(),
         )
 
     def _state(self, slots: Mapping[VectorTable, PlannedArea]) -> tuple[str, ...]:

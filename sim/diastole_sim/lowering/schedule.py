@@ -48,7 +48,14 @@ class Multiplication:
             name: images[each, name] if isinstance(each, str) else each
             for name, each in self.operands.items()
         }
-        return ProductOf(operation=self.operation, m=self.m, n=self.n, k=self.k, operands=operands)
+        return ProductOf(
+            operation=self.operation,
+            m=self.m,
+            n=self.n,
+            k=self.k,
+            operands=operands,
+            layer=self.layer,
+        )
 
 
 @dataclass(kw_only=True)

@@ -124,8 +124,19 @@ class StepEstimate:
         the array counts for ``busy_slots``. A cycle without a vector counts for the cause of the
         command's wait."""
         causes = Counter[str]()
+        for each in self.command_causes():
+            causes.update(each)
+        causes["wait_command"] += self.cycles - self.commands[-1].done
+        return dict(causes)
+
+    def command_causes(self) -> list[Counter[str]]:
+        """Return the cycles by cause of each command, from the end of the command before to the end
+        of the command. A count is negative for vectors that entered before that."""
+        every: list[Counter[str]] = []
         before, waited = 0, "wait_command"
         for each in self.commands:
+            causes = Counter[str]()
+            every.append(causes)
             here = each.done - before
             before = each.done
             causes["busy_slots"] += each.slots
@@ -149,8 +160,7 @@ class StepEstimate:
                 rest = "wait_command"
             causes[rest] += here
             waited = rest
-        causes["wait_command"] += self.cycles - before
-        return dict(causes)
+        return every
 
 
 def ended(times: ChainTimes) -> int:

@@ -11,13 +11,15 @@ from diastole_sim.spec.command_table import VECTOR_OPCODES
 @dataclass(frozen=True, kw_only=True)
 class ListedCommand:
     """Listed command. ``reads``, ``writes``: names of areas, parts of the panel, constants and
-    slots. ``alone``: the command begins after all earlier commands are done, and no later command
+    slots. ``layer``: number of the linear layer of a product, None for other commands. ``alone``:
+    the command begins after all earlier commands are done, and no later command
     begins before the command is done."""
 
     command: Command
     reads: frozenset[str]
     writes: frozenset[str]
     alone: bool
+    layer: int | None = None
 
     def may_overlap(self, other: "ListedCommand") -> bool:
         """Return whether the command may begin while the previous command runs.
@@ -50,10 +52,15 @@ class CommandList:
         reads: Iterable[str] = (),
         writes: Iterable[str] = (),
         alone: bool = False,
+        layer: int | None = None,
     ) -> None:
-        """Append a command."""
+        """Append a command. The arguments are members of :class:`ListedCommand`."""
         listed = ListedCommand(
-            command=command, reads=frozenset(reads), writes=frozenset(writes), alone=alone
+            command=command,
+            reads=frozenset(reads),
+            writes=frozenset(writes),
+            alone=alone,
+            layer=layer,
         )
         self._listed.append(listed)
 
@@ -67,6 +74,10 @@ class CommandList:
         found = CommandList()
         found._listed = self._listed[first:end]
         return found
+
+    def layers(self) -> tuple[int | None, ...]:
+        """Return the layer of every command."""
+        return tuple(listed.layer for listed in self._listed)
 
     def commands(self, entries: Iterable[int] = ()) -> tuple[Command, ...]:
         """Return all commands, with ``ahead`` set wherever a command may begin early. ``entries``:

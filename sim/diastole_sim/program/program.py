@@ -35,6 +35,8 @@ class TrainingProgram:
     - ``parameters``: names of the parameters in the order of the layers. The areas of these names
       have the parameters. A weight is stored as inputs x outputs.
     - ``frozen``: names of the parameters that no update changes.
+    - ``layers``: number of the linear layer of every command of the training, None for commands
+      that are no products.
 
     After a run, the area :data:`LOSSES` has the loss of every step. After an evaluation, the area
     :data:`OUTPUT` has the network's result.
@@ -52,3 +54,4 @@ class TrainingProgram:
     state: tuple[str, ...]
     frozen: tuple[str, ...] = ()
     loss_scaling: LossScaling | None = None
+    layers: tuple[int | None, ...] = ()

@@ -38,13 +38,15 @@ short tiles, and passes of this length still hide the loads of the next pass."""
 @dataclass(frozen=True, kw_only=True)
 class ProductOf:
     """Product whose result goes to a chain or to memory. ``operation``: name of the operation.
-    ``m``, ``n``, ``k``: sizes. ``operands``: operands by class."""
+    ``m``, ``n``, ``k``: sizes. ``operands``: operands by class. ``layer``: number of the linear
+    layer, None if unknown."""
 
     operation: str
     m: int
     n: int
     k: int
     operands: Mapping[str, PlannedImage]
+    layer: int | None = None
 
     @property
     def described(self) -> Operation:
@@ -206,7 +208,7 @@ class Writer:
             out_a=result.descriptor.address,
         )
         reads = _read_by(product)
-        self.commands.add(command, reads=reads, writes=[result.name])
+        self.commands.add(command, reads=reads, writes=[result.name], layer=product.layer)
 
     def chain(self, use: ChainCall, product: ProductOf | None = None) -> None:
         """Append a chain over memory or at the drain of a product. An image that the chain may not
@@ -227,7 +229,8 @@ class Writer:
             reads += _read_by(product)
         writes = [stream.name for stream in outputs.values()] + slots
         command = self._command(use, outputs, product, place)
-        self.commands.add(command, reads=reads, writes=writes)
+        layer = product and product.layer
+        self.commands.add(command, reads=reads, writes=writes, layer=layer)
         for name, source in converted.items():
             image = use.outputs[name]
             assert isinstance(image, PlannedImage)

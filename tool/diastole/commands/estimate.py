@@ -1,7 +1,7 @@
 """`diastole estimate`: model cycles and bytes of layers on a machine, within seconds."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -17,13 +17,14 @@ from diastole.commands.arguments import (
     read_config,
 )
 from diastole.commands.progress import progress
-from diastole.commands.task_step import task_step
+from diastole.commands.task_step import program_step, task_step
 from diastole.config.keys import Config
 from diastole.console import print_json, say, say_next
 from diastole.errors import BadInput
 from diastole.files.layers import NamedLayer, read_layers
 from diastole.files.outputs import check_picture
 from diastole.layers.bounds import percents
+from diastole.layers.graph_costs import graph_costs
 from diastole.layers.layer_costs import CONVERT, PHASES, Mapped, layer_costs, total
 from diastole.layers.layer_widths import filled, parse_widths, widths_of
 from diastole.layers.machine_size import machine_size
@@ -37,16 +38,22 @@ from diastole.layers.sweep import (
     same_key,
     swept,
 )
+from diastole.learning.task import MOST_BATCH, blank_task
 from diastole.nearest import suggestion
+from diastole.nn.tracing import LOSSES
 from diastole.report import estimate_table
+from diastole.report.graph_table import graph_lines
 from diastole.report.roofline import write_roofline
 from diastole.report.sweep_table import sweep_lines, write_front
 from diastole_sim.machines.verilator.simulation import MAX_LATENCY
 from diastole_sim.perf.modelled_machine import LATENCY
-from diastole_sim.spec.image import DATA_WIDTHS
+from diastole_sim.program.own_code import FORM, OwnCode, OwnCodeError
+from diastole_sim.spec.image import DATA_WIDTHS, MAX_SIZE
+from diastole_sim.spec.require import excerpt, whole_number
 from diastole_sim.spec.sizes.uses import Widths
 from diastole_sim.train.tasks import TASK_NAMES, find_task
 
+MAX_SAMPLES = 1 << 40
 MANY = 20
 """Number of layers that are worth the start of worker processes."""
 NAMED = 5
@@ -54,7 +61,7 @@ NAMED = 5
 BACKWARD, BACKWARD_OPTIONS = "backward", ("dx", "dw")
 STEP_TASKS = tuple(name for name in TASK_NAMES if find_task(name).classifies)
 """Tasks with steps that a machine does alone."""
-LAYERS_ALONE = {"batch": 1, "phases": f"forward,{BACKWARD}", "widths": None}
+LAYERS_ALONE = {"batch": None, "phases": f"forward,{BACKWARD}", "widths": None}
 """Options of layers that a step of a task does not have, with the defaults."""
 
 
@@ -75,6 +82,12 @@ def add_parser(commands: Commands) -> None:
         "waiting",
     )
     what.add_argument(
+        "--graph",
+        metavar=FORM,
+        help="estimate a training step of a network of your own by layers, on a machine with a "
+        "vector unit; needs --inputs",
+    )
+    what.add_argument(
         "--shapes",
         metavar="LIST",
         help="layers to estimate: a CSV file with the columns M, K, N, or with the columns of "
@@ -85,9 +98,10 @@ def add_parser(commands: Commands) -> None:
         "--batch",
         metavar="B",
         type=integer(1, 1 << 16),
-        default=1,
-        help="samples in a batch, a factor of M for a file without a column batch (default: 1)",
+        help="samples in a batch, a factor of M for a file without a column batch (default: 1, and "
+        f"{MOST_BATCH} with --graph)",
     )
+    _add_graph(parser)
     parser.add_argument(
         "--phases",
         metavar="A,B,...",
@@ -131,13 +145,46 @@ def add_parser(commands: Commands) -> None:
         type=Path,
         help="picture to write, .png or .svg: a roofline, or cycles against area with --over",
     )
-    train_program.add_program(parser, "for --task only, as in train")
+    train_program.add_program(parser, "for --task and --graph only, as in train")
     scaling.add_loss_scale(parser)
     add_json(parser)
     parser.set_defaults(execute=execute)
 
 
+def _add_graph(parser: argparse.ArgumentParser) -> None:
+    """Add options of networks of a user."""
+    parser.add_argument(
+        "--inputs",
+        metavar="SHAPE",
+        type=sample_shape,
+        help="shape of a sample for --graph, such as 8 or 1,28,28",
+    )
+    parser.add_argument("--loss", choices=tuple(LOSSES), help="loss for --graph (default: mse)")
+    parser.add_argument(
+        "--samples",
+        metavar="N",
+        type=integer(1, MAX_SAMPLES),
+        help="training samples of an epoch for --graph, for the cycles of an epoch",
+    )
+
+
+def sample_shape(text: str) -> tuple[int, ...]:
+    """Parse the shape of a sample, as a type for argparse."""
+    sizes = [whole_number(word.strip()) for word in text.split(",")]
+    found = tuple(size for size in sizes if size is not None and 1 <= size <= MAX_SIZE)
+    if len(found) != len(sizes):
+        raise argparse.ArgumentTypeError(
+            f"must be integers in 1..{MAX_SIZE}, such as 8 or 1,28,28, not {excerpt(text)}"
+        )
+    return found
+
+
 def execute(arguments: argparse.Namespace) -> int:
+    if arguments.graph is not None:
+        return _graph_step(arguments)
+    for name in ("inputs", "loss", "samples"):
+        if getattr(arguments, name) is not None:
+            raise BadInput(f"--{name} works only with --graph: leave --{name} out")
     if arguments.task is not None:
         return _one_step(arguments)
     for name in (*train_program.OPTIONS, *scaling.OPTIONS):
@@ -157,18 +204,59 @@ def execute(arguments: argparse.Namespace) -> int:
             f"--out needs a product to draw, and --phases {CONVERT} has no product: add a "
             "phase, or leave --out out"
         )
-    layers = read_shapes(arguments.shapes, arguments.batch)
+    layers = read_shapes(arguments.shapes, arguments.batch or 1)
     with on_all_cores() if len(layers) >= MANY else nullcontext(map) as mapped:
         return _one_machine(arguments, config, layers, phases, mapped, widths)
 
 
+def _refuse_layers(arguments: argparse.Namespace, what: str, names: Iterable[str]) -> None:
+    """Raise BadInput for options of layers with a training step."""
+    if arguments.over or arguments.out is not None:
+        raise BadInput(f"--over and --out work only with --shapes, not with {what}")
+    for name in names:
+        if getattr(arguments, name) != LAYERS_ALONE[name]:
+            raise BadInput(f"--{name} works only with --shapes, not with {what}")
+
+
+def _graph_step(arguments: argparse.Namespace) -> int:
+    """Report the cycles of a training step of a user's network, by layers."""
+    _refuse_layers(arguments, "--graph", [name for name in LAYERS_ALONE if name != "batch"])
+    for name in ("hidden", "activation"):
+        if getattr(arguments, name) is not None:
+            raise BadInput(f"--{name} does not work with --graph: leave --{name} out")
+    if arguments.inputs is None:
+        raise BadInput("--graph needs --inputs, the shape of a sample, such as 8 or 1,28,28")
+    config, batch = read_config(arguments), arguments.batch or MOST_BATCH
+    try:
+        network = OwnCode.read(arguments.graph)
+    except OwnCodeError as error:
+        raise BadInput(f"--graph: {error}") from None
+    task = blank_task(network, arguments.inputs, loss=arguments.loss or "mse", batch=batch)
+    options = train_program.program_of(config, None, arguments)
+    made, step = program_step(config, task, arguments.latency, options)
+    costs = graph_costs(made.recipe, made.program, step, beat_bytes=config.bus.data_width // 8)
+    steps = None if arguments.samples is None else arguments.samples // batch
+    epoch = None if steps is None else steps * step.cycles
+    seconds = None if arguments.clock is None else step.cycles / (arguments.clock * 1e6)
+    if arguments.json:
+        record = {"graph": arguments.graph, "batch": batch, "cycles": step.cycles}
+        record |= {"causes": step.cause_cycles, "latency": arguments.latency}
+        record |= {"seconds": seconds, "cycles_per_epoch": epoch}
+        print_json(record | {"layers": [cost.record(config.macs) for cost in costs]})
+        return 0
+    for line in graph_lines(costs, config.macs):
+        say(line)
+    timed = "" if seconds is None else f", {estimate_table.significant(1e3 * seconds)} ms"
+    say(f"a step of {batch} samples: {step.cycles:,} cycles{timed}")
+    if epoch is not None:
+        timed = "" if seconds is None else f", {estimate_table.significant(steps * seconds)} s"
+        say(f"an epoch of {steps} steps: {epoch:,} cycles{timed}")
+    return 0
+
+
 def _one_step(arguments: argparse.Namespace) -> int:
     """Report the cycles of a step of a task."""
-    if arguments.over or arguments.out is not None:
-        raise BadInput("--over and --out work only with --shapes, not with --task")
-    for name, default in LAYERS_ALONE.items():
-        if getattr(arguments, name) != default:
-            raise BadInput(f"--{name} works only with --shapes, not with --task")
+    _refuse_layers(arguments, "--task", LAYERS_ALONE)
     config, task = read_config(arguments), find_task(arguments.task)
     options = train_program.program_of(config, task, arguments)
     estimated = task_step(config, task, arguments.latency, options)
@@ -256,7 +344,7 @@ def _sweep(
         )
     machines = configurations(arguments.over, partial(_overridden, arguments, requested))
     _check_picture(arguments.out)
-    layers, clock = read_shapes(arguments.shapes, arguments.batch), arguments.clock
+    layers, clock = read_shapes(arguments.shapes, arguments.batch or 1), arguments.clock
     machines_done: list[SweptMachine] = []
     with progress("estimating all machines") as report:
         for each in swept(machines, layers, phases, arguments.latency, requested, clock):

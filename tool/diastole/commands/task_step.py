@@ -8,6 +8,7 @@ from diastole_sim.perf.modelled_machine import LATENCY
 from diastole_sim.perf.step import StepEstimate
 from diastole_sim.train.tasks import Task
 from diastole_sim.trainer.options import ProgramOptions
+from diastole_sim.trainer.tasks import TaskProgram
 
 
 def task_step(
@@ -15,13 +16,23 @@ def task_step(
 ) -> StepEstimate:
     """Return the estimate of a step that a machine does alone, with the usual ``options`` if None.
     BadInput if the machine has no vector unit, or if no program of the task fits the machine."""
+    return program_step(config, task, latency, options)[1]
+
+
+def program_step(
+    config: Config, task: Task, latency: int = LATENCY, options: ProgramOptions | None = None
+) -> tuple[TaskProgram, StepEstimate]:
+    """Return the program of a task, and the estimate of a step. Arguments and errors are as for
+    :func:`task_step`."""
+    what = "--task" if task.graph is None else "--graph"
     if not config.vector.enable:
-        raise BadInput("--task needs a machine with a vector unit: give --set vector.enable=true")
+        raise BadInput(f"{what} needs a machine with a vector unit: give --set vector.enable=true")
     if not task.classifies:
         raise BadInput(f"--task must be a perceptron, such as digits, not {task.name}")
     try:
         chosen = options or ProgramOptions(limits=program_limits(config))
         made = chosen.program(task, config.numerics, steps=STEP + 1, seed=0)
     except ValueError as error:
-        raise BadInput(f"--task: {error}") from error
-    return modelled_step(config, made.program, latency).step(made.program.training, step=STEP)
+        raise BadInput(f"{what}: {error}") from error
+    model = modelled_step(config, made.program, latency)
+    return made, model.step(made.program.training, step=STEP)

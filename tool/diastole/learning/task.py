@@ -3,7 +3,7 @@
 import hashlib
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -99,22 +99,11 @@ def own_task(training: OwnTraining, *, seed: int) -> OwnTask:
     if batch > count:
         raise BadInput(f"--batch must be at most {count}, the number of training samples: {batch}")
     graph, own_first = own_graph(training, table, batch=batch)
-    per_epoch = count // batch
-    task = Task(
-        name=str(training.network),
-        about="a network of your own",
-        load=lambda: samples,
-        split=split,
-        network=_no_host,
-        batch=batch,
-        rate=RATE,
-        momentum=MOMENTUM,
-        steps=training.epochs * per_epoch,
-        evaluate_every=per_epoch,
-        classifies=True,
-        graph=graph,
-        first=own_first if training.first is None else first_parameters(training.first, graph),
+    first = own_first if training.first is None else first_parameters(training.first, graph)
+    task = graph_task(
+        str(training.network), graph, samples, per_epoch=count // batch, epochs=training.epochs
     )
+    task = replace(task, first=first)
     names = [*table.features, *table.outputs, *(table.classes or ())]
     digest = hashlib.sha256("\0".join(names).encode())
     digest.update(samples.inputs.tobytes())
@@ -128,36 +117,46 @@ def own_task(training: OwnTraining, *, seed: int) -> OwnTask:
     )
 
 
+def graph_task(name: str, graph: Graph, samples: Samples, *, per_epoch: int, epochs: int) -> Task:
+    """Return the task of a graph. ``per_epoch``: steps of an epoch."""
+    return Task(
+        name=name,
+        about="a network of your own",
+        load=lambda: samples,
+        split=split,
+        network=_no_host,
+        batch=graph.batch,
+        rate=RATE,
+        momentum=MOMENTUM,
+        steps=epochs * per_epoch,
+        evaluate_every=per_epoch,
+        classifies=True,
+        graph=graph,
+    )
+
+
+def blank_task(network: OwnCode, sample: tuple[int, ...], *, loss: str, batch: int) -> Task:
+    """Return a task of one step of a user's network, with samples of a shape and without data: all
+    numbers are 0. BadInput as for :func:`own_graph`."""
+    graph, _ = traced_graph(network, sample, loss=loss, batch=batch)
+    count = 2 * batch  # most of them are training samples
+    columns = int(np.prod(graph.shape(_result(graph))[1:]))
+    labels = LOSSES[loss] == "cross_entropy"
+    samples = Samples(
+        inputs=np.zeros((count, int(np.prod(sample))), np.float32),
+        labels=np.zeros(count, np.int64) if labels else np.zeros((count, columns), np.float32),
+    )
+    return graph_task(str(network), graph, samples, per_epoch=1, epochs=1)
+
+
 def own_graph(
     training: OwnTraining, table: DataTable, *, batch: int
 ) -> tuple[Graph, Mapping[str, NDArray[np.float32]] | None]:
     """Return the graph of a user's network for samples, and the initial parameters if the network
     has numbers, as a module of PyTorch has. BadInput for a mistake in the file, for
     shapes that do not fit, and for a result that does not fit the targets."""
-    code = training.network
-    try:
-        network: Any = code.load()
-        if not callable(network):  # as every module is
-            raise BadInput(
-                f"{code}: must be a network, a Module of diastole.nn or a function of a symbol, "
-                f"not {type(network).__name__}"
-            )
-        sample, first = table.inputs.shape[1:], None
-        with code.running(f"{code}: "):
-            if _is_of_torch(network):
-                from diastole.torch.exported import exported_graph
-
-                graph, first = exported_graph(network, sample, batch=batch, loss=training.loss)
-            else:
-                called = cast(Callable[[Symbol], Symbol], network)
-                graph = trace(called, sample, batch=batch, loss=training.loss)
-    except GraphError as error:
-        raise BadInput(*(f"{code}: {problem}" for problem in error.problems)) from None
-    except OwnCodeError as error:
-        cause = error.__cause__
-        if isinstance(cause, GraphError):
-            raise BadInput(*(f"{code}: {problem}" for problem in cause.problems)) from None
-        raise BadInput(str(error)) from None
+    code, sample = training.network, table.inputs.shape[1:]
+    graph, first = traced_graph(code, sample, loss=training.loss, batch=batch)
     columns = int(np.prod(graph.shape(_result(graph))[1:]))
     if table.classes is not None and len(table.classes) > columns:
         raise BadInput(
@@ -169,6 +168,37 @@ def own_graph(
             f"{code}: the network has {columns} results for a sample, but {training.data} has "
             f"{len(table.outputs)} columns to learn: {', '.join(table.outputs)}"
         )
+    return graph, first
+
+
+def traced_graph(
+    code: OwnCode, sample: tuple[int, ...], *, loss: str, batch: int
+) -> tuple[Graph, Mapping[str, NDArray[np.float32]] | None]:
+    """Return the graph of a user's network for samples of a shape, and the initial parameters if
+    the network has numbers. BadInput for a mistake in the file, and for shapes that do not fit."""
+    try:
+        network: Any = code.load()
+        if not callable(network):  # as every module is
+            raise BadInput(
+                f"{code}: must be a network, a Module of diastole.nn or a function of a symbol, "
+                f"not {type(network).__name__}"
+            )
+        first = None
+        with code.running(f"{code}: "):
+            if _is_of_torch(network):
+                from diastole.torch.exported import exported_graph
+
+                graph, first = exported_graph(network, sample, batch=batch, loss=loss)
+            else:
+                called = cast(Callable[[Symbol], Symbol], network)
+                graph = trace(called, sample, batch=batch, loss=loss)
+    except GraphError as error:
+        raise BadInput(*(f"{code}: {problem}" for problem in error.problems)) from None
+    except OwnCodeError as error:
+        cause = error.__cause__
+        if isinstance(cause, GraphError):
+            raise BadInput(*(f"{code}: {problem}" for problem in cause.problems)) from None
+        raise BadInput(str(error)) from None
     return graph, first
 
 

@@ -5,6 +5,7 @@ import pytest
 from diastole.commands.estimate import parse_phases, read_shapes
 from diastole.files.layers import NamedLayer
 from diastole.layers.networks import LISTS
+from support.own_networks import write_networks
 
 FAST = [part for name in ("x", "w", "dy") for part in ("--set", f"format.{name}=fast")]
 
@@ -231,3 +232,39 @@ def test_a_step_of_a_task(diastole):
     assert sum(float(line.split()[-1].rstrip("%")) for line in lines[1:]) == pytest.approx(100)
     assert lines[0] == f"a step of digits: {result.json['cycles']:,} cycles"
     assert len(lines) == 1 + len(result.json["causes"])
+
+
+GRAPH = ("--graph", "nets.py:numbers", "--inputs", "3")
+
+
+def test_a_graph_by_layers(diastole, tmp_path):
+    write_networks(tmp_path)
+    words = ("estimate", "--preset", "pico", *GRAPH, "--batch", "16", "--samples", "100")
+    record = diastole(*words, "--json").json
+    assert [layer["shape"] for layer in record["layers"]] == [[3, 8], [8, 2], None]
+    assert record["cycles_per_epoch"] == 6 * record["cycles"]
+    text = diastole(*words, "--clock", "50").out
+    assert f"a step of 16 samples: {record['cycles']:,} cycles, " in text
+    assert f"an epoch of 6 steps: {6 * record['cycles']:,} cycles, " in text
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (GRAPH[:2], "--graph needs --inputs, the shape of a sample, such as 8 or 1,28,28"),
+        ((*GRAPH[:3], "3,x"),
+         "--inputs must be integers in 1..16777215, such as 8 or 1,28,28, not 3,x"),
+        ((*GRAPH, "--set", "vector.enable=false"),
+         "--graph needs a machine with a vector unit: give --set vector.enable=true"),
+        ((*GRAPH, "--hidden", "3"), "--hidden does not work with --graph: leave --hidden out"),
+        ((*GRAPH, "--phases", "forward"), "--phases works only with --shapes, not with --graph"),
+        (("--task", "digits", "--samples", "3"),
+         "--samples works only with --graph: leave --samples out"),
+        (("--graph", "nets.py:wide", "--inputs", "3"), "nets.py:wide: "),
+    ],
+)  # fmt: skip
+def test_mistakes_of_a_graph(diastole, tmp_path, words, said):
+    write_networks(tmp_path)
+    result = diastole("estimate", "--preset", "pico", *words)
+    assert result.code == 2
+    assert result.err[0].startswith(f"diastole: error: {said}")
