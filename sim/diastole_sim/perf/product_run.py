@@ -149,7 +149,7 @@ class ProductRun:
         # Bursts spent a part of the time in which tiles left on waiting for answers.
         part = round(banks * busy / (busy + counted["answers"]))
         waits["latency"] += banks - part
-        waits["held"] = counted["idle short"]
+        waits["swap"] = counted["idle short"]
         waits["writing"] = part if beats >= busy else 0
         waits["draining"] = part - waits["writing"]
         waits["end"] = tail

@@ -393,7 +393,7 @@ class Writer:
         planes = self._planes_of(product) | dict.fromkeys(_slots_of(product), max(PLANE_CHOICES))
         streamed, stationary = (planes.get(each.tensor_class, 1) for each in multiplied.factors)
         cut = replace(tile, chunk=nests.chunk[0])
-        for nest in (replace(cut, keep="held"), cut, tile):
+        for nest in (replace(cut, keep="stationary"), cut, tile):
             if nests.problem(nest, (t, lanes, contraction), (streamed, stationary)) is None:
                 return nest
         return DEFAULT_NEST

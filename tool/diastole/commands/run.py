@@ -80,9 +80,9 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--nest",
         metavar="NAME=VALUE,...",
-        help=f"loops of forward, dx or dw: {lengths}, outer (t or l), keep (none, stream, held "
-        "or both); absent lengths and lengths of 0 are the machine's own lengths, and without "
-        "--nest the model of the machine chooses; the result does not depend on the loops",
+        help=f"loops of forward, dx or dw: {lengths}, outer (t or l), keep (none, stream, "
+        "stationary or both); absent lengths and lengths of 0 are the machine's own lengths, and "
+        "without --nest the model of the machine chooses; the result does not depend on the loops",
     )
     parser.add_argument(
         "--part",

@@ -65,7 +65,7 @@ class Delays:
         return {
             "wires": "none",
             "mhz": round(self.mhz, 1),
-            "asked_mhz": self.requested_mhz,
+            "requested_mhz": self.requested_mhz,
             "met": self.met,
             "longest_path": self.path.record(),
             "components": [each.record() for each in self.components],
