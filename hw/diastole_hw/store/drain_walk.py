@@ -110,7 +110,7 @@ class DrainWalk(wiring.Component):
         Stable as ``mode``: blocks of a T tile, and whether a tile takes a whole memory of sums.
     used_by_sums : In(SUM_MEMORIES)
         Member of :class:`diastole_hw.memory.accumulators.SumsReadSignature`.
-    tiles : In(stream of drained_layout(plan, turned=turns(plan, north=north)))
+    tiles : In(stream of drained_layout(plan, transposed=transposes(plan, north=north)))
     spans : Out(stream of span_layout(plan))
     granted : In(1)
         A requested word is read.

@@ -42,7 +42,7 @@ def areas_written(machine: GoldenMachine, command: Command) -> list[Area]:
     return [area for area in areas if area.table is None or area.table in STORABLE_TABLES]
 
 
-def described(program: TrainingProgram, block: int, area: Area) -> tuple[str, str, int]:
+def area_description(program: TrainingProgram, block: int, area: Area) -> tuple[str, str, int]:
     """Return the name of an area, the type of the elements, and the number of elements in a row."""
     if area.table == VectorTable.PANEL:
         for name, (first, end) in program.panel.items():

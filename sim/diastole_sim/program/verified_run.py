@@ -15,7 +15,7 @@ from diastole_sim.golden.memory import Bytes
 from diastole_sim.program.memory_plan import PlannedArea
 from diastole_sim.program.program import TRAINING, TrainingProgram
 from diastole_sim.program.run import MachineStoppedError, ProgramMachine, ProgramRun
-from diastole_sim.program.stepped import areas_written, described, in_their_order
+from diastole_sim.program.stepped import area_description, areas_written, in_their_order
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
@@ -117,7 +117,7 @@ class VerifiedRun(ProgramRun):
         self.comparison.report(report, of, got, expected, step)
 
     def _compare(self, area: Area, step: int) -> None:
-        name, kind, columns = described(self.program, self.reference.limits.block, area)
+        name, kind, columns = area_description(self.program, self.reference.limits.block, area)
         got, expected = (
             np.ascontiguousarray(each).view(kind).reshape(-1, columns)
             for each in (self._contents(area), self.reference.contents(area))

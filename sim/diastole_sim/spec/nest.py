@@ -29,10 +29,10 @@ class Nest:
     outer
         Outermost loop over tiles: ``t``, or ``l``, the lanes.
     keep
-        Operands that stay on chip: ``stream``, ``stationary``, ``both`` or ``none``. An operand does not
-        depend on one of the two loops over tiles. If the operand is kept, it is loaded once for all
-        tiles of that loop. Over the inner loop a tile's part of the operand stays, over the outer
-        loop all of the operand.
+        Operands that stay on chip: ``stream``, ``stationary``, ``both`` or ``none``. Each operand
+        is independent of one of the two loops over tiles. If the operand is kept, it is loaded once
+        for all tiles of that loop: if that loop is the inner loop, a tile's part of the operand
+        stays on chip; if it is the outer loop, all of the operand.
 
     A length of 0 is the machine's own length. No nest changes a bit of a result. ValueError for a
     length out of range. :meth:`parse` reads the text of ``str``.
@@ -91,9 +91,9 @@ class NestLimits:
 
     ``t_blocks``, ``groups``, ``chunk``: accepted lengths of :class:`Nest`, ascending; the longest
     is the machine's own. ``chunk_side``, ``lane_side``: blocks of a slice of the contraction and of
-    the lanes. ``stream_blocks``, ``stationary_blocks``: blocks of a memory bank of the streaming and of
-    the stationary operand. ``pass_blocks``: blocks of a stationary bank for a slice of lanes and a
-    slice of the contraction.
+    the lanes. ``stream_blocks``, ``stationary_blocks``: blocks of a memory bank of the streaming
+    and of the stationary operand. ``pass_blocks``: blocks of a stationary bank for a slice of lanes
+    and a slice of the contraction.
     """
 
     t_blocks: tuple[int, ...]

@@ -37,7 +37,7 @@ class Checkpoint:
     path: Path | None
     weights: Path | None
     config: Config
-    own: OwnTask
+    task: OwnTask
     options: ProgramOptions
     seed: int
     resume: bool
@@ -81,7 +81,7 @@ class Checkpoint:
             record={
                 "configuration": to_toml(self.config),
                 "graph": graph.record(),
-                "data": self.own.record(),
+                "data": self.task.record(),
                 TRAINING: self._training(),
                 "progress": progress,
             },
@@ -92,8 +92,8 @@ class Checkpoint:
 
     @property
     def _graph(self) -> Graph:
-        assert self.own.task.graph is not None
-        return self.own.task.graph
+        assert self.task.task.graph is not None
+        return self.task.task.graph
 
     def _training(self) -> dict[str, Any]:
         """Return everything that decides the bits of the training, besides graph and data."""
@@ -104,9 +104,9 @@ class Checkpoint:
         }
         return {
             "configuration": self.config.config_sha256,
-            "data": self.own.data_sha256,
-            "init": _hash_of(self.own.task.first),
-            "steps": self.own.task.steps,
+            "data": self.task.data_sha256,
+            "init": _hash_of(self.task.task.first),
+            "steps": self.task.task.steps,
             "seed": self.seed,
             **options,
         }

@@ -435,7 +435,7 @@ class LaneQuantiser(wiring.Component):
 
 
 def delay(m, value, name, cycles=1):
-    """Return ``value`` delayed by ``cycles`` cycles, in registers ``name``_late1 and so on."""
+    """Return ``value`` behind ``cycles`` registers, whose names begin with ``name``."""
     for cycle in range(cycles):
         later = Signal(len(value), name=f"{name}_late{cycle + 1}")
         m.d.sync += later.eq(value)

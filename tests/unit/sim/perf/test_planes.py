@@ -46,7 +46,11 @@ def widths_of(op, streams, helds):
     "keep, loads, frees",
     [  # of what streams, of what is held: pairs 00 10 20 01 11 21 of two chunks, in two T tiles
         ("none", ("111000" * 4, "100100" * 4), ("000111" * 4, "001001" * 4)),
-        ("stationary", ("111000" * 4, "100100" * 2 + "0" * 12), ("000111" * 4, "0" * 12 + "001001" * 2)),
+        (
+            "stationary",
+            ("111000" * 4, "100100" * 2 + "0" * 12),
+            ("000111" * 4, "0" * 12 + "001001" * 2),
+        ),
         ("stream", ("111000" * 4, "100100" * 4), ("000111" * 4, "001001" * 4)),  # of one lane tile
     ],
 )

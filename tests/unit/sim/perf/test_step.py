@@ -160,9 +160,9 @@ def test_what_is_kept_is_counted_behind_the_fetch():
 
 
 def test_answers_end_a_command_that_writes():
-    written = ChainTimes(done=100, answered=120, read_beats=0, write_beats=1)
+    written = ChainTimes(done=100, last_response=120, read_beats=0, write_beats=1)
     assert ended(written) > 120
-    assert ended(replace(written, answered=0)) <= 100
+    assert ended(replace(written, last_response=0)) <= 100
 
 
 def test_the_nest_of_a_command():

@@ -126,7 +126,11 @@ def test_nests(opcode):
 @pytest.mark.parametrize("opcode", NESTED, ids=lambda opcode: opcode.name)
 def test_what_a_nest_keeps_must_fit(opcode):
     """A block along every axis: a slab each, of 6 slices of 16 blocks, and of 3 times 2."""
-    for short, keeps in ((None, ""), ("stream_blocks", "stream"), ("stationary_blocks", "stationary")):
+    for short, keeps in (
+        (None, ""),
+        ("stream_blocks", "stream"),
+        ("stationary_blocks", "stationary"),
+    ):
         room = replace(SOME, **({short: getattr(SOME, short) - 1} if short else {}))
         limits = replace(LIMITS, nests=ProductNests(forward=room, dx=room, dw=room))
         for bits, keep in enumerate(("none", "stream", "stationary", "both")):

@@ -31,7 +31,12 @@ def test_limits():
 
 @pytest.mark.parametrize(
     "keep, stream, held",
-    [("none", False, False), ("stream", True, False), ("stationary", False, True), ("both", True, True)],
+    [
+        ("none", False, False),
+        ("stream", True, False),
+        ("stationary", False, True),
+        ("both", True, True),
+    ],
 )
 def test_what_is_kept(keep, stream, held):
     nest = Nest(keep=keep)
@@ -109,7 +114,8 @@ def test_in_a_manifest():
     assert ProductNests.from_dict(nests.to_dict()) == nests
     assert nests.to_dict()["dx"] == {
         "t_blocks": [8], "groups": [1], "chunk": [2],
-        "chunk_side": 2, "lane_side": 5, "stream_blocks": 20, "stationary_blocks": 90, "pass_blocks": 7,
+        "chunk_side": 2, "lane_side": 5, "stream_blocks": 20, "stationary_blocks": 90,
+        "pass_blocks": 7,
     }  # fmt: skip
     assert nests.of("dx") == other
     assert nests.of("backward") is None
