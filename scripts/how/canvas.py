@@ -2,7 +2,7 @@
 
 from html import escape
 
-from diastole.report.palette import themed
+from diastole.report.palette import apply_theme
 
 WIDTH = 400
 """Units of every picture. A telephone of 360 pixels shows a picture in 328 pixels."""
@@ -85,4 +85,4 @@ class Canvas:
             *self.parts,
             "</svg>\n",
         ]
-        return themed("\n".join(lines))
+        return apply_theme("\n".join(lines))

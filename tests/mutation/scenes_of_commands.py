@@ -105,7 +105,7 @@ def _nested(s: Scenario) -> Iterator[Command]:
         t, lanes, _ = OPERATIONS[op].products[0].loops
         block = s.device.numerics.block
         streamed = limits.stream_blocks * block + 1
-        held = limits.held_blocks * limits.lane_side * block + 1
+        held = limits.stationary_blocks * limits.lane_side * block + 1
         yield s.changed(op, nest_keep=1, nest_outer=1, **{t: streamed})
         yield s.changed(op, nest_keep=2, **{lanes: held})
 

@@ -111,7 +111,7 @@ def nests(product: Path, log: Log) -> None:
 
 
 ONE_STAYS = {
-    "held": [(m, 100, 9) for m in (100, 200, 400, 800)],
+    "stationary": [(m, 100, 9) for m in (100, 200, 400, 800)],
     "stream": [(9, 480, n) for n in (40, 80, 160, 320, 640, 1280)],
 }
 """By what a nest keeps, sizes M, K and N of products whose other operand is longer and longer."""
@@ -120,8 +120,8 @@ ONE_STAYS = {
 def one_stays(limits: NestLimits, numerics: Numerics, kept: str, cases, lengths: Random):
     """The first of the sizes for which a nest is drawn that keeps an operand, while the other one
     would not fit; and the nest. Where there is none the last, and the machine's own nest."""
-    side = 1 - ("stream", "held").index(kept)
-    room = (limits.stream_blocks, limits.held_blocks)[side]
+    side = 1 - ("stream", "stationary").index(kept)
+    room = (limits.stream_blocks, limits.stationary_blocks)[side]
     planes = widest_planes("forward", numerics)
     for m, k, n in cases:
         blocks = blocks_of("forward", (m, n, k), numerics.block)

@@ -104,7 +104,7 @@ def paired(product: Path, log: Log, **options) -> Iterator[Pair]:
 
 
 class ScenesBench(Bench):
-    """A bench whose golden machine is that of a pair."""
+    """A bench with a golden machine of the numerics and limits of a pair."""
 
     def __init__(self, pair: Pair, size: int = MEMORY_BYTES):
         bell = pair.bell
@@ -114,7 +114,7 @@ class ScenesBench(Bench):
         self.end = 0
 
     def commands(self) -> list[Command]:
-        """Such that fill all tables with what is in them, which is put into memory."""
+        """Write the contents of every table to memory; return commands that load the tables."""
         machine, found, place = self.machine, [], TABLES
         for table in (
             VectorTable.INSTRUCTIONS,
@@ -132,7 +132,7 @@ class ScenesBench(Bench):
         return found
 
     def stores(self) -> list[Command]:
-        """Such that show what chains have left in the tables."""
+        """Return commands that store every table, to compare the results of chains in tables."""
         found, place = [], STORES
         limits = self.machine.limits
         for table in STORABLE_TABLES:
@@ -146,12 +146,12 @@ WALKS = ("rows", "columns", "rows", "columns", "rows", "columns", "rows", "colum
 
 
 def chains(product: Path, log: Log) -> None:
-    """Random ones over memory and panel, at step 0 and later, one after another."""
+    """Run random chains over memory and panel one after another, at steps 0 and 3."""
     _chains(product, log, 11, WALKS)
 
 
 def stalled_chains(product: Path, log: Log) -> None:
-    """Likewise, others, in a memory that stalls."""
+    """Run other random chains as :func:`chains`, with a memory that stalls."""
     _chains(product, log, 12, WALKS, stalls=3)
 
 
@@ -166,7 +166,7 @@ def _chains(product: Path, log: Log, seed: int, walks: tuple[str, ...], **option
 
 
 def done_between(pair: Pair, bench: ScenesBench, commands: list[Command]) -> None:
-    """Commands between such that fill the tables and such that store them."""
+    """Load the tables, run ``commands``, and store the tables."""
     before, after = bench.commands(), bench.stores()
     pair.begin(bench.machine)
     pair.run([*before, *commands, *after])
@@ -180,7 +180,7 @@ DRAINED = {
 
 
 def drained_chains(product: Path, log: Log) -> None:
-    """Random ones at products."""
+    """Run random chains on the results of products."""
     rng, numbers = Random(13), np.random.default_rng(13)
     with paired(product, log) as pair:
         for opcode, size in (*DRAINED.items(), *DRAINED.items()):

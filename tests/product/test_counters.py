@@ -137,7 +137,7 @@ NESTS = [
     # A row of results waits in its middle for sums that are added in its memory,
     ("pico", "dx", (75, 76, 24), 100, Nest(t_blocks=8, groups=6, chunk=6, outer="l", keep="both")),
     # and is read between the passes of blocks that take longer to be loaded than to be used.
-    ("nano", "dw", (48, 22, 71), 20, Nest(t_blocks=2, groups=3, chunk=8, keep="held")),
+    ("nano", "dw", (48, 22, 71), 20, Nest(t_blocks=2, groups=3, chunk=8, keep="stationary")),
     # Chunks are small, and the memory is far: only six are asked for ahead.
     sweep("fp8_e5m2", "dw", (66, 85, 24), 200, Nest(t_blocks=1, groups=2, keep="both")),
 ]

@@ -93,6 +93,6 @@ def test_explain_shows_the_product_of_the_notebook(tmp_path):
     random = np.random.default_rng(0)
     for name in ("X", "W", "dY"):
         given = random.standard_normal((4, 4)).astype(np.float32)
-        assert np.array_equal(np.float32(data["given"][name]), given), name
+        assert np.array_equal(np.float32(data["inputs"][name]), given), name
     printed = re.findall(r"-?\d+\.\d*", outputs["whole-code"][0])
     assert np.array_equal(np.ravel(data["tensors"]["Y"]["values"]), np.array(printed, float))

@@ -149,7 +149,7 @@ def test_nests_of_planes(name, stalls, devices, goldens, np_rng, rng):
                     p.check_result(p.multiply(device, op, operands), want, f"{op} {nest} {widths}")
                 finally:
                     device.loops.nest = None
-    assert tried >= {"none", "stream", "held"}
+    assert tried >= {"none", "stream", "stationary"}
 
 
 WIDTHS = {

@@ -37,14 +37,14 @@ class BridgeModel:
 
     def answer(self, request: Frame) -> Frame:
         if request.operation in WRITES and self.last and self.last[0] == request.sequence:
-            return request.answered(self.last[1])
+            return request.reply(self.last[1])
         if not request.complete or request.operation not in tuple(LinkOperation):
-            return request.answered(Status.REFUSED)
+            return request.reply(Status.REFUSED)
         if request.operation == LinkOperation.IDENTIFY:
             self.last = None
             first = request.address // 4
             words = [*self.identity, *[0] * request.words][first : first + request.words]
-            return request.answered(data=tuple(words))
+            return request.reply(data=tuple(words))
         status = Status.DONE
         data = []
         for n in range(request.words):
@@ -59,7 +59,7 @@ class BridgeModel:
                 data.append(self.get(request.operation, address))
         if request.operation in WRITES:
             self.last = request.sequence, status
-        return request.answered(status, () if status else tuple(data))
+        return request.reply(status, () if status else tuple(data))
 
     def put(self, ask, address, word):
         self.store(ask)[address] = word

@@ -14,7 +14,7 @@ from diastole_sim.spec.command_table import (
 from diastole_sim.spec.limits import Limits, VectorLimits, VectorTable
 from diastole_sim.spec.nest import Nest, NestLimits, ProductNests
 
-MEMORIES = {"stream_blocks": 40, "held_blocks": 60, "pass_blocks": 2}
+MEMORIES = {"stream_blocks": 40, "stationary_blocks": 60, "pass_blocks": 2}
 SIDES = {"chunk_side": 1, "lane_side": 2} | MEMORIES
 NORTH = {"chunk_side": 3, "lane_side": 1} | MEMORIES
 NESTS = ProductNests(
@@ -65,7 +65,7 @@ def good(opcode, data_width=64):
     taken = NESTS.of(plain.name.lower())
     nest = taken and Nest(
         t_blocks=taken.t_blocks[-1], groups=taken.groups[0], chunk=taken.chunk[-1], outer="l",
-        keep="held",
+        keep="stationary",
     )  # fmt: skip
     shape = {"m": 31, "n": 17, "k": 29, "nest": nest or Nest()}
     places = dict(zip(addresses, at, strict=False))

@@ -34,7 +34,7 @@ NESTS = NestLimits(
     chunk_side=2,
     lane_side=2,
     stream_blocks=64,
-    held_blocks=64,
+    stationary_blocks=64,
     pass_blocks=2,
 )
 

@@ -27,7 +27,7 @@ NESTS = NestLimits(
     chunk_side=1,
     lane_side=1,
     stream_blocks=2**16,
-    held_blocks=2**16,
+    stationary_blocks=2**16,
     pass_blocks=1,
 )
 """Tiles of any size."""

@@ -18,8 +18,8 @@ def manifest(product: Path) -> dict:
 
 
 def sources(product: Path, listed: str = ".f") -> list[str]:
-    """The Verilog files that a file list names, relative to the product; ``listed``: its name's
-    end, ``_bb.f`` of that with black boxes."""
+    """Return the Verilog files of a file list, relative to the product. ``listed``: end of the
+    list's name, ``_bb.f`` for the list with black boxes."""
     return (product / f"{manifest(product)['name']}{listed}").read_text().split()
 
 
@@ -28,15 +28,15 @@ def verilog(product: Path) -> str:
 
 
 def other_verilators() -> list[Path]:
-    """Programs of Verilator that the system brings."""
+    """Return the programs of Verilator that the system has."""
     return [path for path in map(Path, OF_THE_SYSTEM) if path.exists()]
 
 
 def verilator(
     product: Path, *, waivers: bool = True, listed: str = ".f", program: Path | None = None
 ) -> list[str]:
-    """Messages of ``verilator --lint-only -Wall``, each from its class on; ``program``: which one,
-    else that of the packages."""
+    """Return the messages of ``verilator --lint-only -Wall``, each from the class of the message
+    on. ``program``: the Verilator, None for the Verilator of the Python packages."""
     name = manifest(product)["name"]
     given = dict(os.environ)
     if program is not None:
@@ -53,7 +53,7 @@ def verilator(
 
 
 def slang(product: Path, capfd) -> tuple[list[str], list[dict]]:
-    """Warnings and errors of slang; and the top's ports, as the manifest lists them."""
+    """Return warnings and errors of slang, and the top's ports in the form of the manifest."""
     name = manifest(product)["name"]
     driver = pyslang.driver.Driver()
     driver.addStandardArgs()

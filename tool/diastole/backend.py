@@ -39,7 +39,7 @@ HOSTED = NestLimits(
     chunk_side=1,
     lane_side=1,
     stream_blocks=MAX_SIZE,
-    held_blocks=MAX_SIZE,
+    stationary_blocks=MAX_SIZE,
     pass_blocks=1,
 )
 """Nests of products that the golden code does not cut into tiles."""

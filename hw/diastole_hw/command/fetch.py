@@ -16,22 +16,27 @@ from diastole_sim.spec.limits import Limits
 
 
 class CommandFetch(wiring.Component):
-    """Fetch and check the commands of an array one after another, and wait until all are done.
+    """Fetch the commands of a list in order, check each command, and offer valid commands at
+    ``command``.
 
-    ``start`` begins with command 0. A count of 0 is the error ``ZERO_SIZE`` of command 0, an
-    unaligned address is ``MISALIGNED``. A valid command is offered at ``command``; ``done`` ends an
-    accepted command. Meanwhile the next command is fetched. At most two commands are in flight,
-    including the fetched command; their numbers are their indices modulo 2. After the last command,
-    ``finished`` is high for 1 cycle. The first error, of a command or ``fault``, stops the machine:
-    nothing more is fetched or offered, and the error stays until ``clear``. A command that is
-    refused or cannot be read becomes the error when all earlier commands are done. ``fault`` counts
-    only while ``busy``, and has precedence over ``done`` in the same cycle.
+    ``start`` begins with command 0. A ``count`` of 0 is the error ``ZERO_SIZE`` of command 0, an
+    unaligned ``address`` the error ``MISALIGNED`` of command 0.
 
-    In a machine with a vector unit ``start`` begins with command ``first``, and ``ZERO_SIZE`` of
-    command 0 also means that no command is left from ``first`` on. The command ``next`` is not
-    offered: when all earlier commands are done, ``next`` ends the step. If the new step is before
-    ``step_end``, the target of ``next`` is the next command, else the command after ``next``. If
-    the next command is not among the commands from ``first`` to ``count``, all is done.
+    A command begins when it is accepted at ``command``, and is done with a pulse of ``done``. While
+    a command runs, the next command is fetched: at most two commands are in flight, the fetched
+    command included. The number of a command is its index modulo 2. When the last command is done,
+    ``finished`` is high for 1 cycle.
+
+    The first error stops the machine: nothing more is fetched or offered, and the error stays until
+    ``clear``. A command that is refused or cannot be read becomes the error when all earlier
+    commands are done. ``fault`` is an error at once, but only while ``busy``. In the same cycle
+    ``fault`` has precedence over ``done``.
+
+    In a machine with a vector unit, ``start`` begins with command ``first``. A ``first`` that is
+    not below ``count`` is the error ``ZERO_SIZE`` of command 0, too. The command ``next`` is not
+    offered. When all earlier commands are done, ``next`` ends the step. The following command is
+    the target of ``next`` if the new step is before ``step_end``, else the command after ``next``.
+    If the following command is below ``first`` or not below ``count``, the list is finished.
 
     Timing: 3 cycles from the last beat of a command to ``command.valid``, a function of registers;
     the payload is valid 2 cycles earlier. A command that keeps operands on chip takes as many

@@ -63,7 +63,7 @@ class Panels(wiring.Component):
         m = Module()
         nests, keeps = self.limits.nests, self.command.nest_keep
         assert nests is not None
-        rooms = nests.forward.stream_blocks, nests.forward.held_blocks
+        rooms = nests.forward.stream_blocks, nests.forward.stationary_blocks
         operands = self._lengths(m, nests)
         last = len(operands[0]) - 1
         stationary = data_register()  # the current operand: 1 is the stationary operand

@@ -96,7 +96,8 @@ class TileOrder(wiring.Component):
         super().__init__(inputs | outputs | {"cut": In(cut_layout()), "move": Out(2)})
 
     def firsts(self, m: Module) -> tuple[Signal, Signal]:
-        """Return ``first_row`` and ``first_col``, as :meth:`LineOrder.firsts`."""
+        """Return the outputs ``first_row`` and ``first_col``. ``m`` is not used:
+        :meth:`LineOrder.firsts` adds registers to it."""
         return self.first_row, self.first_col
 
     def elaborate(self, platform):

@@ -18,11 +18,12 @@ def with_head(
     order: Sequence[str] = (),
     groups: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the text of a module, as Yosys writes it, with the ports declared in the head.
+    """Return the text of a module with the ports declared in the head.
 
-    ``about``: lines of a comment in front. ``order``: names of ports in the requested order; ports
-    without an entry come first. ``groups``: name of the bus by port, written above the first of
-    consecutive ports of the bus.
+    - ``module``: text as Yosys writes it, with the ports declared in the body.
+    - ``about``: lines of a comment in front of the module.
+    - ``order``: names of ports in the requested order. Other ports come first.
+    - ``groups``: name of the bus by port. The name stands above consecutive ports of the bus.
     """
     head = _HEAD.search(module)
     assert head is not None, "no module"

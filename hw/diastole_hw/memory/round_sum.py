@@ -44,8 +44,9 @@ class RoundSum(wiring.Component):
     """Compute ``result`` = R_p(``sum``), p = m + 1: to nearest, ties to even. ``inexact`` is set if
     ``result`` is not ``sum``.
 
-    A negative sum is normalised as its ones' complement, with ones behind its last bit. An endless
-    row of ones equals the unit that the complement lacks, and no negation is needed.
+    A negative sum is normalised as its ones' complement, which is the magnitude minus 1, with ones
+    behind the last bit. An endless row of ones behind the last bit equals the missing 1, so no
+    adder negates the sum.
 
     Timing: one cycle, one value per cycle. There is no valid bit: the user delays a valid bit
     alongside.

@@ -152,26 +152,33 @@ class Bank(wiring.Component):
 
 
 class SplitBank(wiring.Component):
-    """Keep one bank of vectors in two parts of half the depth, for blocks of even and of odd
-    addresses. Two words can be written in a cycle.
+    """Keep one bank of vectors in two parts: blocks of even and of odd addresses. The bank takes
+    two words per cycle.
 
-    Two words that are written in a cycle must belong to blocks of different parity (an invariant,
-    asserted).
+    Two words of one cycle must belong to blocks of different parity (an invariant, asserted).
 
-    Timing: as :class:`Bank`.
+    Timing: as :class:`Bank`, with a multiplexer of the two parts behind.
 
     Parameters
     ----------
-    vector, block, depth, log_block, log_word
-        Parameters of :class:`Bank`. ``depth`` counts the two parts together and is a multiple of
-        two blocks.
+    vector, block : data.StructLayout
+        Members that are stored per vector and per block, in separate memories. ``block`` may be
+        empty.
+    depth : int
+        Number of vectors of both parts together, a multiple of two blocks.
+    log_block, log_word : int
+        A block has 2^``log_block`` vectors, a word 2^``log_word`` = V vectors.
 
     Members
     -------
-    write_en, write_word, write_data, read_en, read_addr, read_data
-        Members of :class:`Bank`.
-    write_en_1, write_word_1, write_data_1
-        A second word.
+    write_en, write_word : In(1), In(range(words))
+    write_data : In(array of V structs of the members of ``vector`` and ``block``)
+        First word that is written.
+    write_en_1, write_word_1, write_data_1 : as above
+        Second word that is written.
+    read_en, read_addr : In(1), In(range(depth))
+        Address of a vector.
+    read_data : Out(the struct)
     """
 
     read_data: data.View

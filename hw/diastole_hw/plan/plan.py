@@ -107,7 +107,8 @@ class Plan(ArraySizes):
 
     @property
     def read_cycles(self) -> int:
-        """Cycles from the read of a scratchpad's bank to the vector."""
+        """Cycles from the read request of a scratchpad's bank to the vector at the output: 1, or 2
+        with an output register."""
         return 1 + self.output_register
 
     @property

@@ -31,8 +31,12 @@ def leap(state, steps: int):
 
 
 def state_layout(state_bits: int, pairs: bool) -> data.StructLayout:
-    """Return the layout of a row's state: the register and, with ``pairs``, which element of the
-    next pair draws the inverse. 0 is the odd element."""
+    """Return the layout of the state from which a row draws random bits.
+
+    - ``register``: shift register.
+    - ``exchanged``, only with ``pairs``: element of the next pair of columns that draws the inverse
+      of the register: 0 for the odd element, 1 for the even element.
+    """
     return data.StructLayout(
         {"register": unsigned(state_bits)} | ({"exchanged": unsigned(1)} if pairs else {})
     )

@@ -88,7 +88,7 @@ def nest_slabs(m: Module, limits: list[NestLimits], t_blocks, groups, slices) ->
     (of_pass,) = {each.pass_blocks for each in limits}
     stream = Signal(range(max(each.stream_blocks for each in limits) + 1), name="nest_stream_slab")
     stationary = Signal(
-        range(max(each.held_blocks for each in limits) + 1), name="nest_stationary_slab"
+        range(max(each.stationary_blocks for each in limits) + 1), name="nest_stationary_slab"
     )
     most = max(each.groups[-1] * each.t_blocks[-1] for each in limits)
     sums = Signal(range(most + 1), name="nest_sums")

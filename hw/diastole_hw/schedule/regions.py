@@ -207,7 +207,7 @@ class RegionSteps(wiring.Component):
 
 
 def granules(blocks, granule: int):
-    """Return ``blocks`` rounded up to whole granules (a power of two)."""
+    """Return the number ``blocks``, rounded up to a multiple of ``granule``, a power of two."""
     return (
         Mux(blocks[: granule.bit_length() - 1] != 0, (blocks | (granule - 1)) + 1, blocks)
         if granule > 1

@@ -69,7 +69,7 @@ class Drain(wiring.Component):
         exist in a machine with a vector unit.
     chain : Out(stream of B times unsigned(32))
         Rows of blocks.
-    tiles : In(stream of drained_layout(plan, turned=turns(plan, north=north)))
+    tiles : In(stream of drained_layout(plan, transposed=transposes(plan, north=north)))
         Tiles whose sums are complete, in the order of the walk.
     freed : Out(1)
         Pulse for every tile: its sums have been read.

@@ -52,7 +52,7 @@ class Cursor:
     lane: Signal  # block of lanes of the word's first vector; by rows only
     port: Signal  # port of the word's first vector
     sums: Signal  # word at which the lanes begin in the tile; by rows only
-    chosen: Value  # vector of the word that is read; by blocks only
+    lane_vector: Value  # vector of the word that is read; by blocks only
     row_addr: Signal  # of the tile's first row, or of its block's first row
 
     def t_block(self, plan: Plan):
@@ -110,7 +110,7 @@ class DrainWalk(wiring.Component):
         Stable as ``mode``: blocks of a T tile, and whether a tile takes a whole memory of sums.
     used_by_sums : In(SUM_MEMORIES)
         Member of :class:`diastole_hw.memory.accumulators.SumsReadSignature`.
-    tiles : In(stream of drained_layout(plan, turned=turns(plan, north=north)))
+    tiles : In(stream of drained_layout(plan, transposed=transposes(plan, north=north)))
     spans : Out(stream of span_layout(plan))
     granted : In(1)
         A requested word is read.
@@ -184,7 +184,7 @@ class DrainWalk(wiring.Component):
             lane=data_register(tile.l_blocks.shape(), name="lane"),
             port=data_register(range(max(self.ports, 2)), name="port"),
             sums=data_register(range(plan.tile_sums), name="sums"),
-            chosen=data_register(range(self.vectors), name="chosen")
+            lane_vector=data_register(range(self.vectors), name="lane_vector")
             if self.chains and self.vectors > 1
             else Const(0, 1),
             row_addr=data_register(ADDRESS_BITS, name="row_addr"),
@@ -248,7 +248,7 @@ class DrainWalk(wiring.Component):
         present = Cat(Const(1, 1), *((left > k) & (most > k) for k in range(1, self.vectors)))
         if not self.chains or self.vectors == 1:
             return present
-        return Mux(self.chained, (1 << at.chosen)[: self.vectors], present)
+        return Mux(self.chained, (1 << at.lane_vector)[: self.vectors], present)
 
     def _tile_words(self):
         """Return the number of vectors of a T tile. Vectors of the next lanes of a port begin
@@ -279,7 +279,7 @@ class DrainWalk(wiring.Component):
         of_row = Mux(at.transposed, self._one_column(), self._one_word())
         m.d.sync += at.last_word.eq((tile.t_count == 1) & of_row)
         if self.chains and self.vectors > 1:
-            m.d.sync += at.chosen.eq(0)
+            m.d.sync += at.lane_vector.eq(0)
         first = Mux(at.transposed, self._of_columns("first_c"), tile.first_t)
         below = tile.first_l | self.lanes_outermost
         with m.If(first):
@@ -336,8 +336,8 @@ class DrainWalk(wiring.Component):
         many blocks as a word by rows has vectors, before it advances to the next ports."""
         tile, log = self.tiles.p, self.plan.log_block
         last_row = at.t[:log].all() if log else Const(1, 1)
-        last_lane = at.lane + at.chosen + 1 >= tile.l_blocks
-        next_ports = at.chosen.all() if self.vectors > 1 else Const(1, 1)
+        last_lane = at.lane + at.lane_vector + 1 >= tile.l_blocks
+        next_ports = at.lane_vector.all() if self.vectors > 1 else Const(1, 1)
         m.d.comb += [
             at.ends.eq(last_row & last_lane & (at.t[log:] == (tile.t_count - 1)[log:])),
             self.padding.eq(at.t >= tile.t_count),
@@ -352,7 +352,7 @@ class DrainWalk(wiring.Component):
                     self._next_lanes(m, at)
             if self.vectors > 1:
                 with m.If(last_row):
-                    m.d.sync += at.chosen.eq(Mux(last_lane, 0, at.chosen + 1))
+                    m.d.sync += at.lane_vector.eq(Mux(last_lane, 0, at.lane_vector + 1))
 
     def _by_columns(self, m, at, span_due, steps):
         tile, port, step = self.tiles.p, at.port, self.column_vectors

@@ -42,9 +42,9 @@ class FloatLanes(wiring.Component):
         Whether there is a member ``poison``.
     parts : int
         Number of parts of a word, which are processed one at a time; 1 to 32.
-    late : bool
-        ``stream``, ``stationary`` and ``offset`` arrive a cycle after their sums; else with their
-        sums.
+    exponent_delay : bool
+        True if ``stream``, ``stationary`` and ``offset`` arrive 1 cycle after their sums, not with
+        the sums.
 
     Members
     -------
@@ -82,7 +82,7 @@ class FloatLanes(wiring.Component):
         poisonable: bool = False,
         mantissa: int | None = None,
         parts: int = 1,
-        late: bool = False,
+        exponent_delay: bool = False,
     ):
         require_int("lanes", lanes, 1, 32)
         require_int("sum_bits", sum_bits, 2, 63)
@@ -92,7 +92,7 @@ class FloatLanes(wiring.Component):
         require_int("parts", parts, 1, 32)
         self.lanes, self.sum_bits, self.bounds = lanes, sum_bits, bounds
         self.sinks, self.poisonable, self.mantissa = sinks, poisonable, mantissa
-        self.parts, self.late = parts, late
+        self.parts, self.exponent_delay = parts, exponent_delay
         own = signed(sum_bits) if mantissa is None else float_layout(mantissa).size
         floats = data.ArrayLayout(unsigned(32), lanes)
         members = {
@@ -153,7 +153,7 @@ class FloatLanes(wiring.Component):
         """Return the exponent that a lane needs for a scale, with the delay of the lane's input
         ``top``."""
         top = data_register(signed(TOP_BITS), name=f"top_{number}")
-        if not self.late:
+        if not self.exponent_delay:
             first = data_register(signed(SCALE_BITS), name=f"late_scale_{number}")
             m.d.sync += first.eq(scale)
             scale = first
@@ -169,7 +169,7 @@ class FloatLanes(wiring.Component):
         total = Signal(signed(mantissa + 2), name=f"total_{number}")
         own = Signal(signed(SCALE_BITS), name=f"own_scale_{number}")
         shift = exponent
-        if self.late:
+        if self.exponent_delay:
             shift = data_register(len(exponent), name=f"late_exponent_{number}")
             m.d.sync += shift.eq(exponent)
         m.d.comb += [

@@ -144,7 +144,7 @@ class FloatPipe(wiring.Component):
             poisonable=plan.poison,
             mantissa=plan.mantissa,
             parts=parts,
-            late=plan.output_register,
+            exponent_delay=plan.output_register,
         )
         left = Signal(range(parts))  # parts of a word that follow the part of the next cycle
         sinks = Cat(self._grant(m, floats, left))

@@ -28,13 +28,13 @@ class TilePlaces(wiring.Component):
 
     Members
     -------
-    tile : In(summed_layout(plan, turned=turned))
+    tile : In(summed_layout(plan, transposed=transposed))
         Oldest tile. The sum of all lengths of a loop is the length of its dimension, not checked.
     leaves : In(1)
         The tile has been drained. The next tile is valid from the next cycle on.
     lanes_outermost, t_step : In(1), In(length_shapes(plan)["t_step"])
         Fields of the tile's product: the order of its loops over tiles, and the blocks of a T tile.
-    drained : Out(drained_layout(plan, turned=turned))
+    drained : Out(drained_layout(plan, transposed=transposed))
     """
 
     tile: data.View

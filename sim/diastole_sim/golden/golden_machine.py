@@ -193,8 +193,8 @@ class GoldenMachine:
         return Outcome(done=done)
 
     def execute(self, encoded: bytes | Command) -> None:
-        """Do one command. After ``next`` the caller must continue at the command that ``next``
-        names. StoppedError if the command is refused, in which case nothing is done, or if the
+        """Execute one command. After the command ``next`` the caller must find the following
+        command itself. StoppedError if the command is refused, and then has no effect, or if the
         command stops the machine."""
         command = self._checked(encoded)
         try:

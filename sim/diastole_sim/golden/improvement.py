@@ -29,8 +29,14 @@ COUNTER_MAX = 2**32 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class Improvement:
-    """Counts of the monitor. ``num``: sum of |k4 - 4 k2|. ``den``: sum of 4 k2, which is 4 times
-    the counter of k2. The counters of |k4 - 4 k2| and of k2 have 32 bits and stop at all ones."""
+    """Ratio r of the monitor as a fraction, with k4 and k2 the magnitudes of an element in 4 and in
+    2 bits.
+
+    - ``num``: sum of |k4 - 4 k2|, a counter.
+    - ``den``: sum of 4 k2, which is 4 times the counter of k2.
+
+    Both counters have 32 bits and stop at all ones.
+    """
 
     num: int
     den: int

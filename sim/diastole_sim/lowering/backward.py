@@ -121,7 +121,7 @@ class BackwardPass:
             chain=panel_sums(),
             shape=self.schedule.shapes[above],
             inputs={"values": above, "sums": before},
-            outputs={"sums": self.updates.watched(placed.sums)},
+            outputs={"sums": self.updates.watch(placed.sums)},
         )
         self.schedule.add(part)
 

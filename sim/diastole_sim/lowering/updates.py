@@ -25,7 +25,7 @@ class Updates:
         self.tensors, self.parameters, self.schedule = tensors, parameters, schedule
         self.recipe, self.plan = tensors.recipe, tensors.plan
 
-    def watched(self, stream: BoundStream) -> BoundStream:
+    def watch(self, stream: BoundStream) -> BoundStream:
         """Return the stream, with the watch bit set under loss scaling: a number that is not finite
         is then an overflow."""
         watch = int(self.recipe.scaled)
@@ -103,7 +103,7 @@ class Updates:
             chain=bias_sums(),
             shape=(1, bias.outputs),
             inputs={"db": bias.sums},
-            outputs={"sums": self.watched(bias.summed)},
+            outputs={"sums": self.watch(bias.summed)},
             skip=self.recipe.scaled,
             update=True,
             apart=True,
@@ -160,7 +160,7 @@ class Updates:
         outputs = {"factor": BoundStream(name=f"K[{CLIP}]", descriptor=factor)}
         if self.recipe.scaled:
             total = self.plan.vector("sum of squares", Kind.ROW, 1)
-            outputs["sum"] = self.watched(stream_of(total))
+            outputs["sum"] = self.watch(stream_of(total))
         part = ChainPart(
             chain=clip_factor(scaled=self.recipe.scaled).with_values(max_norm=norm),
             shape=(1, size),

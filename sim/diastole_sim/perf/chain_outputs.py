@@ -4,7 +4,7 @@ from collections import deque
 
 from diastole_sim.perf.chain_inputs import SegmentTimes
 from diastole_sim.perf.modelled_vector import WRITTEN, ChainTask, ModelledVector, VisitedBlock
-from diastole_sim.perf.result_store import ANSWERED
+from diastole_sim.perf.result_store import RESPONSE_TO_BEAT
 from diastole_sim.perf.streamed_conversion import StreamedConversion
 from diastole_sim.spec.integers import ceil_div
 from diastole_sim.spec.sizes.queues import OPEN_WRITES, OUTPUT_BLOCKS, OUTPUT_REQUESTS, image_rows
@@ -47,9 +47,9 @@ class ChainOutputs:
         return max(self.row, self.segments.last) + 1
 
     @property
-    def answered(self) -> int:
+    def last_response(self) -> int:
         """Cycle in which all outputs are in memory."""
-        return self.written if self.image is None else max(self.written, self.image.answered)
+        return self.written if self.image is None else max(self.written, self.image.last_response)
 
     def write_block(self, number: int, block: VisitedBlock, accepted: int) -> None:
         """Output a block of an instruction that is ``accepted`` in a cycle."""
@@ -121,7 +121,7 @@ class ChainOutputs:
         cycles: list[int] = []
         request = first - 1
         for _ in range(1 if by_block else sum(map(bool, per_row))):
-            request = max(request + 1, self.responses.popleft() + ANSWERED - ACCEPT_CYCLES)
+            request = max(request + 1, self.responses.popleft() + RESPONSE_TO_BEAT - ACCEPT_CYCLES)
             self.responses.append(request)
             cycles.append(request)
         self.segments.last = request

@@ -51,14 +51,14 @@ class ChainTimes:
     """Times of a chain.
 
     - ``done``: cycle in which the unit takes its next command.
-    - ``answered``: cycle in which all written data are in memory, 0 if nothing was written.
+    - ``last_response``: cycle in which all written data are in memory, 0 if nothing was written.
     - ``converted``: cycle in which another image may begin.
     - ``waits``: cycles of the core by cause.
     - ``read_beats``, ``write_beats``: beats over the bus.
     """
 
     done: int
-    answered: int
+    last_response: int
     read_beats: int
     write_beats: int
     converted: int = 0
@@ -115,7 +115,7 @@ class ChainCore:
         done = max(done, outputs.idle)
         return ChainTimes(
             done=done,
-            answered=outputs.answered,
+            last_response=outputs.last_response,
             read_beats=self.inputs.read_beats,
             write_beats=outputs.write_beats,
             converted=0 if outputs.image is None else outputs.image.end(),

@@ -101,7 +101,7 @@ def candidates(
     for nests in _written_out(limits):
         nest = nests[KEEP_VALUES[0]]
         panels, slabs = limits.panels(nest, blocks, planes), limits.slabs(nest)
-        capacities = limits.stream_blocks, limits.held_blocks
+        capacities = limits.stream_blocks, limits.stationary_blocks
         fits = [panel <= capacity for panel, capacity in zip(panels, capacities, strict=True)]
         yield nests[KEEP_VALUES[fits[0] + 2 * fits[1]]]
         # Keeping may cost time if the next panel has no place while the last panel is used.

@@ -142,9 +142,12 @@ class Roles:
 
 
 def roles_of(machine: ModelledMachine, op: str) -> Roles:
-    """Return the roles of an operation. Images of a class in vector groups have their rows along
-    the contraction. A stationary tensor in vector groups therefore lies by lanes, and its sums
-    leave to the north if the array transposes."""
+    """Return the roles of the tensors of an operation.
+
+    The lanes run along the rows of the stationary tensor for ``dx``, and for a stationary tensor in
+    vector groups, because rows of its image run along the contraction. The sums
+    then leave to the north if the array transposes.
+    """
     stream, stationary = {"forward": (X, W), "dx": (DY, W), "dw": (X, DY)}[op]
     lanes_down = op == "dx" or machine.grouped(stationary)
     return Roles(

@@ -81,10 +81,10 @@ def estimate_conversion(
     *,
     data_width: int,
     memory: Memory,
-    scale_known: bool | None = None,
+    has_scale: bool | None = None,
     width: int | None = None,
 ) -> ConversionEstimate:
-    """Estimate the conversion of a tensor of ``rows`` x ``cols`` elements. ``scale_known``: True if
+    """Estimate the conversion of a tensor of ``rows`` x ``cols`` elements. ``has_scale``: True if
     the scale is given, and need not be read from the tensor. The default is True for machines whose
     scales are not ``current``, although the first of ``delayed`` scales is read. ``width``: bits of
     magnitude if widths are chosen at every conversion, None for the widest. ValueError if an
@@ -95,7 +95,8 @@ def estimate_conversion(
     converter = ModelledConverter(
         numerics=numerics, tensor_class=tensor_class, data_width=data_width, width=width
     )
-    has_scale = numerics.source != "current" if scale_known is None else scale_known
+    if has_scale is None:
+        has_scale = numerics.source != "current"
     twice = converter.scans and not has_scale
     return ConversionEstimate(
         tensor_class=tensor_class,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from diastole_sim.perf.modelled_converter import ModelledConverter
 from diastole_sim.perf.modelled_machine import Memory
-from diastole_sim.perf.result_store import ANSWERED
+from diastole_sim.perf.result_store import RESPONSE_TO_BEAT
 from diastole_sim.spec.sizes.queues import BURST_BEATS, OPEN_WRITES
 
 DRAINED = 3  # cycles to the first byte of maxima
@@ -47,8 +47,9 @@ class ImageWrites:
         self.responses = deque(response + cycles for response in self.responses)
 
     def phases(self, groups: tuple[int, ...]) -> Iterator[int]:
-        """Yield where the groups with these numbers begin in every copy, relative to the bounds of
-        bursts. With a single plane, bursts are too few for the position to matter."""
+        """Yield the positions at which the groups with these numbers begin, in beats from the
+        preceding bound of a burst. With a single plane nothing is yielded, because bursts are then
+        too few for the position to matter."""
         if self.converter.planes > 1:
             yield from (group * self.converter.group.group_beats % BURST_BEATS for group in groups)
 
@@ -81,7 +82,7 @@ class ImageWrites:
         """Return when the first beat of a burst is written that may be written from cycle ``first``
         on. At most :data:`OPEN_WRITES` bursts may lack a response."""
         if len(self.responses) == OPEN_WRITES:
-            return max(first, self.responses.popleft() + ANSWERED)
+            return max(first, self.responses.popleft() + RESPONSE_TO_BEAT)
         return first
 
     def _written(self, end: int, address: int) -> None:

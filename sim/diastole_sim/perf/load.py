@@ -51,7 +51,7 @@ class Load:
     addresses: int = 0  # addresses that took a multiplication
     spare: int = 0  # cycles in which a request waited for free space
     accepted: deque[int] = field(default_factory=deque)  # when the last regions' beats were taken
-    answered: deque[int] = field(default_factory=deque)  # when open bursts end, oldest first
+    burst_ends: deque[int] = field(default_factory=deque)  # when open bursts end, oldest first
 
     def __post_init__(self) -> None:
         sizes = [layout.block * layout.row_bits for layout in self.machine.group_layouts]
@@ -87,8 +87,8 @@ class Load:
     def moment(self, now: int, oldest: int) -> Moment:
         """Return the state relevant to the next chunk, without the times of free space."""
         units = self.bus, self.front, self.looked_up, self.moved, self.free, self.written
-        times = since(now, oldest, (*units, *self.accepted, *self.answered))
-        return Moment((len(self.accepted), len(self.answered)), (self.request - now, *times))
+        times = since(now, oldest, (*units, *self.accepted, *self.burst_ends))
+        return Moment((len(self.accepted), len(self.burst_ends)), (self.request - now, *times))
 
     def later(self, cycles: int) -> None:
         """Shift all times by ``cycles`` cycles."""
@@ -100,7 +100,7 @@ class Load:
         self.free += cycles
         self.written += cycles
         self.accepted = deque(time + cycles for time in self.accepted)
-        self.answered = deque(time + cycles for time in self.answered)
+        self.burst_ends = deque(time + cycles for time in self.burst_ends)
 
     def _maxima(self, region: LoadedRegion) -> None:
         start = self._arrive(self.request, self.front)
@@ -117,14 +117,14 @@ class Load:
             self._rows(region)
             return
         ask = self.request
-        times = self.bus, self.front, self.looked_up, self.moved, self.free, *self.answered
+        times = self.bus, self.front, self.looked_up, self.moved, self.free, *self.burst_ends
         before = (region.rows, region.runs, *[time - ask if time > ask else 0 for time in times])
         memo = self.machine.load_memo
         saved = memo.get(before)
         if saved is None:
             filled, late = self.filled, self.stalled
             self._rows(region)
-            times = self.bus, self.front, self.looked_up, self.moved, self.free, *self.answered
+            times = self.bus, self.front, self.looked_up, self.moved, self.free, *self.burst_ends
             counts = self.filled - filled, self.stalled - late
             if len(memo) >= MAX_MEMO_REGIONS:
                 memo.clear()
@@ -136,7 +136,7 @@ class Load:
         self.stalled += late
         self.bus, self.front, self.looked_up, self.moved, self.free = (ask + t for t in since[:5])
         self.written = self.free
-        self.answered = deque([ask + time for time in since[5:]])
+        self.burst_ends = deque([ask + time for time in since[5:]])
 
     def _rows(self, region: LoadedRegion) -> None:
         for _ in range(region.rows):
@@ -150,15 +150,15 @@ class Load:
         """Return the cycle in which the first beat of a request is taken. The memory accepts a
         request only below the limit of open bursts."""
         memory = self.machine.memory
-        if len(self.answered) == memory.outstanding:
-            requested = max(requested, self.answered.popleft() - BEAT_DELAY)
+        if len(self.burst_ends) == memory.outstanding:
+            requested = max(requested, self.burst_ends.popleft() - BEAT_DELAY)
         comes, beats = requested + memory.read_cycles, max(self.bus, beats)
         self.stalled += comes + TIME_MARGIN > beats
         return max(comes, beats)
 
     def _answered(self, cycle: int) -> None:
         if self.machine.memory.outstanding is not None:
-            self.answered.append(cycle)
+            self.burst_ends.append(cycle)
 
     def _run(self, run: Run) -> None:
         exponents = self._arrive(self.request, self.front)

@@ -83,6 +83,7 @@ class ModelledConverter:
 
     @cached_property
     def tiles_ahead(self) -> int:
+        """Most tiles with a read request and without data."""
         return self.sizes.tiles_ahead
 
     @cached_property

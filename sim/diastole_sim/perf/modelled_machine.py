@@ -90,8 +90,10 @@ class ModelledMachine(ArraySizes):
 
     @cached_property
     def load_memo(self) -> dict[tuple[Any, ...], tuple[int, ...]]:
-        """Cache of the states after rows of blocks, by the states before, filled by
-        :class:`diastole_sim.perf.load.Load`."""
+        """Cache of :class:`diastole_sim.perf.load.Load`, which then computes equal rows of blocks
+        once. The key has the sizes of the rows and the times of the load port before the rows. The
+        value has the cycles and counts of the rows, and the times of the load port after the rows.
+        All times are relative to the first request."""
         return {}
 
     @cached_property

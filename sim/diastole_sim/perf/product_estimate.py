@@ -42,7 +42,7 @@ class Estimate:
       stationary blocks), ``tail`` (the last results).
     - ``waits``: the same cycles by the cause of the delay. Operands: ``start`` (the first chunk),
       ``reading`` (the bus), ``loading`` (blocks on their way into scratchpads), ``latency``
-      (requests that waited for free space or for memory), ``held`` (loading of stationary blocks
+      (requests that waited for free space or for memory), ``swap`` (loading of stationary blocks
       into the array). Results: ``writing`` (the bus), ``draining`` (sums on their way to the bus),
       ``end`` (the last results).
     - ``filled``: cycles in which the busiest port writes blocks into scratchpads.

@@ -16,7 +16,7 @@ from diastole_sim.spec.sizes.uses import DY, W, X
 
 HEADERS, FUSED_HEADERS = 2, 3
 """Numbers of scales in front of images, read in sequence, without and with the fused pass."""
-LATE_CAUSES = ("start", "reading", "loading", "latency")
+OPERAND_CAUSES = ("start", "reading", "loading", "latency")
 """Reasons why a chunk is not loaded when the array could begin with it."""
 
 
@@ -142,14 +142,14 @@ class ProductRun:
         """Return the cycles without a vector by the activity that was busy. ``tail``: cycles after
         the last vector."""
         counted = self.counted
-        waits = {cause: counted[f"wait {cause}"] for cause in LATE_CAUSES}
+        waits = {cause: counted[f"wait {cause}"] for cause in OPERAND_CAUSES}
         banks = counted["idle accumulator"]
         beats = counted["write_beats"] / self.machine.ports
         busy = max(beats, counted["words"], 1)
         # Bursts spent a part of the time in which tiles left on waiting for answers.
         part = round(banks * busy / (busy + counted["answers"]))
         waits["latency"] += banks - part
-        waits["held"] = counted["idle short"]
+        waits["swap"] = counted["idle short"]
         waits["writing"] = part if beats >= busy else 0
         waits["draining"] = part - waits["writing"]
         waits["end"] = tail

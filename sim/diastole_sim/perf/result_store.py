@@ -13,7 +13,7 @@ from diastole_sim.spec.sizes.array_sizes import SUM_MEMORIES
 from diastole_sim.spec.sizes.queues import BURST_BEATS, OPEN_WRITES, TRANSPOSED_PIECES
 
 EAST, NORTH = 0, 1
-ANSWERED = -1
+RESPONSE_TO_BEAT = -1
 """Cycles from a response to the first beat of a burst that waited for the response."""
 REQUEST_CYCLES = 3  # cycles from the read of a tile's first word to its request
 TRANSPOSE_CYCLES = 3  # cycles from the last column of a piece to its first row
@@ -333,7 +333,9 @@ class Store:
             read, last = self.lanes.rows(drain.queue, words, drain.sums, lane_cycles, drain.pauses)
             first, last = max(first, read + LATENCY), last + LATENCY + ceil_div(cycles, words)
         bursts = span.bursts(drain.row)
-        end = self.written(first, bursts, cycles / span.beats, self.responses, ANSWERED, last)
+        end = self.written(
+            first, bursts, cycles / span.beats, self.responses, RESPONSE_TO_BEAT, last
+        )
         self.last_beat = end
         self.writer = end
         self.beats += span.beats
@@ -381,17 +383,17 @@ class Store:
         bursts: list[int],
         cycles: float,
         responses: deque[int],
-        answered: int,
+        response_to_beat: int,
         last: int,
     ) -> int:
         """Return the cycle of the last beat of bursts, at ``cycles`` cycles per beat. The first
         beat is ready at ``first``, the last beat not before ``last``. ``responses``: responses of
-        earlier bursts, oldest first. A burst that waited for a response continues ``answered``
-        cycles after the response."""
+        earlier bursts, oldest first. A burst that waited for a response continues
+        ``response_to_beat`` cycles after the response."""
         end = first
         for beats in bursts:
             if len(responses) == OPEN_WRITES:
-                answer = responses.popleft() + answered
+                answer = responses.popleft() + response_to_beat
                 self.answers += max(0, answer - end)
                 end = max(end, answer)
             end += round(beats * cycles)

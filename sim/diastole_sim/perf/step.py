@@ -165,8 +165,8 @@ class StepEstimate:
 
 def ended(times: ChainTimes) -> int:
     """Return when a command of the vector unit is done: in its last cycle, or when all writes are
-    answered."""
-    return max(times.done - 1, times.answered + ENDED)
+    last_response."""
+    return max(times.done - 1, times.last_response + ENDED)
 
 
 def nest_of(command: Command) -> Nest:

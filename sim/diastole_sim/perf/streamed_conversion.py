@@ -82,6 +82,6 @@ class StreamedConversion:
         return self.finished + RELEASE_CYCLES
 
     @property
-    def answered(self) -> int:
+    def last_response(self) -> int:
         """Cycle in which the whole image is in memory."""
         return self.end() - RELEASE_CYCLES + self.run.memory.response_cycles

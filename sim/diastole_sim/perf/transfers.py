@@ -29,8 +29,8 @@ def estimate_transfer(
     request = now + REQUEST_CYCLES + step.bit_length()
     if command.opcode == Opcode.LOAD:
         done = request + vector.memory.read_cycles + chunks
-        return ChainTimes(done=done, answered=0, read_beats=beats, write_beats=0)
+        return ChainTimes(done=done, last_response=0, read_beats=beats, write_beats=0)
     done = now + STORE_CYCLES + chunks * (2 if table in SHARED_TABLES else 1)
     done = max(done, request + beats + 2)
-    answered = done + vector.memory.response_cycles
-    return ChainTimes(done=done, answered=answered, read_beats=0, write_beats=beats)
+    last_response = done + vector.memory.response_cycles
+    return ChainTimes(done=done, last_response=last_response, read_beats=0, write_beats=beats)

@@ -12,7 +12,7 @@ from diastole_sim.golden.areas import Area
 from diastole_sim.golden.golden_machine import GoldenMachine
 from diastole_sim.program.program import TRAINING, TrainingProgram
 from diastole_sim.program.run import Floats, MachineStoppedError, ProgramRun
-from diastole_sim.program.stepped import FLOATS, areas_written, described, in_their_order
+from diastole_sim.program.stepped import FLOATS, area_description, areas_written, in_their_order
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.limits import VectorTable
 from diastole_sim.train.history import content
@@ -57,7 +57,7 @@ class WatchedRun(ProgramRun):
         for area in areas:
             if area.table not in (None, VectorTable.PANEL):
                 continue
-            name, kind, columns = described(
+            name, kind, columns = area_description(
                 self.program, self.golden.limits.block, area, run, number
             )
             if kind == FLOATS:

@@ -107,7 +107,7 @@ def widths_of(
     - ``steps``, ``layers``: sizes of the training.
     """
     widths = Widths(precision=precision, steps=steps, layers=layers)
-    widths.chosen = chosen_widths(log, precision, layers)
+    widths.history = width_history(log, precision, layers)
     for number in range(len(log)):
         for command in step:
             if command.opcode in MULTIPLYING:
@@ -117,7 +117,7 @@ def widths_of(
 
 def _count(widths: Widths, command: Command, step: int) -> None:
     """Count the passes of a product."""
-    operation, chosen = MULTIPLYING[Opcode(command.opcode)], widths.chosen
+    operation, history = MULTIPLYING[Opcode(command.opcode)], widths.history
     slots = {
         tensor.name: getattr(command, SLOT_FIELDS[tensor.tensor_class])
         for product in operation.products
@@ -125,18 +125,19 @@ def _count(widths: Widths, command: Command, step: int) -> None:
     }
     layer = max(0, max(slots.values()) - 1) // TAGS_PER_LAYER
     of_operands = {
-        name: chosen[f"layer{layer}.{name}"][step] if slot else None for name, slot in slots.items()
+        name: history[f"layer{layer}.{name}"][step] if slot else None
+        for name, slot in slots.items()
     }
     sizes = {axis: getattr(command, axis) for axis in SIZES}
     widths.count(operation, of_operands, sizes, layer)
 
 
-def chosen_widths(log: Words, precision: Precision, layers: int) -> dict[str, list[int]]:
+def width_history(log: Words, precision: Precision, layers: int) -> dict[str, list[int]]:
     """Return the width of every tensor's conversion in all steps done, by tensor, as
     :class:`diastole_sim.train.precision.Widths` does. ``log``: contents of the area :data:`LOGGED`,
     (steps, slots)."""
     first = LOW if precision.kind == "low" else HIGH
-    chosen: dict[str, list[int]] = {}
+    history: dict[str, list[int]] = {}
     for layer in range(layers):
         for number, name in enumerate(CLASS_NAMES):
             if name not in precision.classes:
@@ -145,5 +146,5 @@ def chosen_widths(log: Words, precision: Precision, layers: int) -> dict[str, li
             widths = (PLANE_BITS * last).tolist()
             if name == "w":  # a step reads the weights of the previous step
                 widths = [first, *widths[:-1]]
-            chosen[f"layer{layer}.{OPERAND_BY_CLASS[name].name}"] = widths
-    return chosen
+            history[f"layer{layer}.{OPERAND_BY_CLASS[name].name}"] = widths
+    return history

@@ -42,7 +42,7 @@ def areas_written(machine: GoldenMachine, command: Command) -> list[Area]:
     return [area for area in areas if area.table is None or area.table in STORABLE_TABLES]
 
 
-def described(
+def area_description(
     program: TrainingProgram, block: int, area: Area, run: str, number: int
 ) -> tuple[str, str, int]:
     """Return the name of an area that command ``number`` of a run writes, the type of the elements,

@@ -15,7 +15,7 @@ from diastole_sim.golden.memory import Bytes
 from diastole_sim.program.memory_plan import PlannedArea
 from diastole_sim.program.program import TRAINING, TrainingProgram
 from diastole_sim.program.run import MachineStoppedError, ProgramMachine, ProgramRun
-from diastole_sim.program.stepped import areas_written, described, in_their_order
+from diastole_sim.program.stepped import area_description, areas_written, in_their_order
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
@@ -118,7 +118,7 @@ class VerifiedRun(ProgramRun):
 
     def _compare(self, area: Area, run: str, number: int, step: int) -> None:
         block = self.reference.limits.block
-        name, kind, columns = described(self.program, block, area, run, number)
+        name, kind, columns = area_description(self.program, block, area, run, number)
         got, expected = (
             np.ascontiguousarray(each).view(kind).reshape(-1, columns)
             for each in (self._contents(area), self.reference.contents(area))

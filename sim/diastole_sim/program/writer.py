@@ -49,20 +49,20 @@ class ProductOf:
     layer: int | None = None
 
     @property
-    def described(self) -> Operation:
+    def definition(self) -> Operation:
         return PRODUCTS[OPERATION_OPCODES[self.operation]]
 
     @property
     def shape(self) -> tuple[int, int]:
         """Shape of the result."""
-        rows, cols = self.described.results[0].axes
+        rows, cols = self.definition.results[0].axes
         return getattr(self, rows), getattr(self, cols)
 
     def addresses(self) -> dict[str, int]:
         """Return the addresses of the copies that the product reads, by field of the command."""
         return {
             read.field: self.operands[read.operand.tensor_class].addresses[read.copy]
-            for read in self.described.reads
+            for read in self.definition.reads
             if not read.second
         }
 
@@ -390,13 +390,13 @@ class Writer:
         """Return a nest with short loads along the contraction, with which the chain begins early.
         The stationary operand stays on chip for all tiles if a bank has enough space."""
         nests = self._nests(product)
-        (multiplied,) = product.described.products
+        (multiplied,) = product.definition.products
         sizes = {"m": product.m, "n": product.n, "k": product.k}
         t, lanes, contraction = (-(-sizes[axis] // self.plan.block) for axis in multiplied.loops)
         planes = self._planes_of(product) | dict.fromkeys(_slots_of(product), max(PLANE_CHOICES))
         streamed, stationary = (planes.get(each.tensor_class, 1) for each in multiplied.factors)
         cut = replace(tile, chunk=nests.chunk[0])
-        for nest in (replace(cut, keep="held"), cut, tile):
+        for nest in (replace(cut, keep="stationary"), cut, tile):
             if nests.problem(nest, (t, lanes, contraction), (streamed, stationary)) is None:
                 return nest
         return DEFAULT_NEST

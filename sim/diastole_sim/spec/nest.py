@@ -9,7 +9,7 @@ from diastole_sim.spec.require import excerpt, require_choice, require_int, whol
 MAX_BLOCKS = 4096
 """Most blocks of any length of a nest: far beyond the use of any array, so that a slip is seen."""
 OUTER = ("t", "l")
-KEEP_VALUES = ("none", "stream", "held", "both")
+KEEP_VALUES = ("none", "stream", "stationary", "both")
 """Values of ``keep`` by the bits of a command: bit 0 for the streaming operand, bit 1 for the
 stationary operand."""
 LENGTHS = ("t_blocks", "groups", "chunk")
@@ -29,10 +29,10 @@ class Nest:
     outer
         Outermost loop over tiles: ``t``, or ``l``, the lanes.
     keep
-        Operands that stay on chip: ``stream``, ``held``, ``both`` or ``none``. An operand does not
-        depend on one of the two loops over tiles. If the operand is kept, it is loaded once for all
-        tiles of that loop. Over the inner loop a tile's part of the operand stays, over the outer
-        loop all of the operand.
+        Operands that stay on chip: ``stream``, ``stationary``, ``both`` or ``none``. Each operand
+        is independent of one of the two loops over tiles. If the operand is kept, it is loaded once
+        for all tiles of that loop: if that loop is the inner loop, a tile's part of the operand
+        stays on chip; if it is the outer loop, all of the operand.
 
     A length of 0 is the machine's own length. No nest changes a bit of a result. ValueError for a
     length out of range. :meth:`parse` reads the text of ``str``.
@@ -91,9 +91,9 @@ class NestLimits:
 
     ``t_blocks``, ``groups``, ``chunk``: accepted lengths of :class:`Nest`, ascending; the longest
     is the machine's own. ``chunk_side``, ``lane_side``: blocks of a slice of the contraction and of
-    the lanes. ``stream_blocks``, ``held_blocks``: blocks of a memory bank of the streaming and of
-    the stationary operand. ``pass_blocks``: blocks of a stationary bank for a slice of lanes and a
-    slice of the contraction.
+    the lanes. ``stream_blocks``, ``stationary_blocks``: blocks of a memory bank of the streaming
+    and of the stationary operand. ``pass_blocks``: blocks of a stationary bank for a slice of lanes
+    and a slice of the contraction.
     """
 
     t_blocks: tuple[int, ...]
@@ -102,7 +102,7 @@ class NestLimits:
     chunk_side: int
     lane_side: int
     stream_blocks: int
-    held_blocks: int
+    stationary_blocks: int
     pass_blocks: int
 
     def with_defaults(self, nest: Nest) -> Nest:
@@ -155,7 +155,7 @@ class NestLimits:
         stream, stationary = self.panels(nest, blocks, planes)
         for keeps, operand, panel, space in (
             (nest.keeps_stream, "streaming", stream, self.stream_blocks),
-            (nest.keeps_stationary, "stationary", stationary, self.held_blocks),
+            (nest.keeps_stationary, "stationary", stationary, self.stationary_blocks),
         ):
             if keeps and panel > space:
                 return (

@@ -89,9 +89,9 @@ class MatrixProduct:
         return self.result.rows, self.result.columns, self.contraction
 
     def stationary_by_lanes(self, *, grouped: bool) -> bool:
-        """Return whether the rows of the stationary operand's image are the lanes. A tensor in
-        vector groups has an image for every product, and the rows of the image are always the
-        lanes."""
+        """Return whether the rows of the stationary operand's image are the lanes. ``grouped``: the
+        operand is in vector groups. It then has an image for every product, whose rows always are
+        the lanes."""
         return grouped or self.stationary.rows == self.result.columns
 
     def copy(self, operand: Tensor) -> int:

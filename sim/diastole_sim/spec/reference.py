@@ -30,7 +30,7 @@ from diastole_sim.spec.registers import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Described:
+class MachineSet:
     """Machines described by the tables; by default all machines.
 
     ``planes``: machines with the format ``fast``. ``vector``: machines with a vector unit.
@@ -76,7 +76,7 @@ class Described:
 
 def reference() -> str:
     """Return the tables of all commands, errors and registers, for any machine."""
-    described = Described()
+    machines = MachineSet()
     lines = [
         *("## Commands", ""),
         f"A command is {COMMAND_BYTES} bytes of little-endian 32-bit words, from a beat on. Fields",
@@ -85,20 +85,20 @@ def reference() -> str:
         "widths does not have the fields `by_slot`, `decides`, `slot_x`, `slot_w` and `slot_dy`.",
         "In a chain, `m` and `n` are the rows and columns of the tensor. A load reads memory from",
         "`address_x` on, and a store writes memory from `address_x` on.",
-        *("", *command_tables(described), "", "## Errors", "", *error_table(described)),
+        *("", *command_tables(machines), "", "## Errors", "", *error_table(machines)),
         *("", "## Registers", ""),
         f"Only machines with a vector unit have the registers {VECTOR[0].upper()} to",
         f"{VECTOR[-1].upper()}. Registers of the kinds setting and state are locked while the",
         "machine is busy. The machine changes registers of the kind state.",
-        *("", *register_table(described), ""),
+        *("", *register_table(machines), ""),
     ]
     return "\n".join(lines)
 
 
-def command_tables(described: Described) -> list[str]:
+def command_tables(machines: MachineSet) -> list[str]:
     """Return the lines of the tables of operations and of fields of commands."""
-    operations = ((f"{op}", op.name.lower()) for op in described.opcodes)
-    fields = (_field_row(field, described.opcodes) for field in described.fields)
+    operations = ((f"{op}", op.name.lower()) for op in machines.opcodes)
+    fields = (_field_row(field, machines.opcodes) for field in machines.fields)
     return [
         *table("opcode", "operation", rows=operations),
         "",
@@ -106,11 +106,11 @@ def command_tables(described: Described) -> list[str]:
     ]
 
 
-def error_table(described: Described) -> list[str]:
+def error_table(machines: MachineSet) -> list[str]:
     """Return the lines of the table of error codes and of the order in which errors are
     reported."""
-    order = [str(int(code)) for code in PRECEDENCE if code in described.errors]
-    rows = ((f"{int(code)}", code.name, ERROR_MEANINGS[code]) for code in described.errors)
+    order = [str(int(code)) for code in PRECEDENCE if code in machines.errors]
+    rows = ((f"{int(code)}", code.name, ERROR_MEANINGS[code]) for code in machines.errors)
     return [
         "If a command has several faults, the machine reports the first fault of this order:",
         f"{', '.join(order)}.",
@@ -119,14 +119,14 @@ def error_table(described: Described) -> list[str]:
     ]
 
 
-def register_table(described: Described) -> list[str]:
+def register_table(machines: MachineSet) -> list[str]:
     """Return the lines of the table of registers and bits. The table of a single machine has a
     column of reset values."""
     rows: list[tuple[str, ...]] = []
-    one = described.config_hash is not None
-    for register in described.registers:
+    one = machines.config_hash is not None
+    for register in machines.registers:
         offset, name = f"0x{register.offset:02X}", register.name.upper()
-        reset = (f"0x{described.reset_value(register):X}",) if one else ()
+        reset = (f"0x{machines.reset_value(register):X}",) if one else ()
         rows.append((offset, str(register.bits), name, register.kind, *reset, register.meaning))
         for bit in register.layout:
             rows.append(("", f"[{bit.low}]", bit.name, bit.access, *("0",) * one, bit.meaning))

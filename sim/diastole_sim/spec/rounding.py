@@ -93,7 +93,8 @@ bits."""
 
 
 def default_random_bits(kind: str) -> int:
-    """Return the default bits of a draw of a kind: 8, or the nearest accepted number."""
+    """Return the default number of random bits per draw of a kind of generator: 8, or the accepted
+    number nearest to 8."""
     require_choice("rounding_kind", kind, KINDS)
     minimum, maximum = RANDOM_BITS[kind]
     return min(max(DEFAULT_RANDOM_BITS, minimum), maximum)

@@ -125,7 +125,7 @@ class Frame:
             data=tuple(data),
         )
 
-    def answered(self, status: int = Status.DONE, data: tuple[int, ...] = ()) -> "Frame":
+    def reply(self, status: int = Status.DONE, data: tuple[int, ...] = ()) -> "Frame":
         """Return the answer to this request."""
         return replace(self, status=status, data=data, answer=True)
 

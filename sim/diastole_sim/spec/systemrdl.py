@@ -4,7 +4,7 @@ it."""
 from collections.abc import Iterator
 from dataclasses import replace
 
-from diastole_sim.spec.reference import Described, locked
+from diastole_sim.spec.reference import MachineSet, locked
 from diastole_sim.spec.registers import CONSTANT, SPECIAL, STATUS, Bit, Register
 
 _ACCESS = {
@@ -17,7 +17,7 @@ _KIND = {CONSTANT: "sw = r; hw = na;", STATUS: "sw = r; hw = w;"}
 WORD_BITS = 32
 
 
-def systemrdl(name: str, described: Described, by_words: bool = False) -> str:
+def systemrdl(name: str, machines: MachineSet, by_words: bool = False) -> str:
     """Return an address map called ``name``. Registers of more than 32 bits are accessed in two
     words.
 
@@ -30,8 +30,8 @@ def systemrdl(name: str, described: Described, by_words: bool = False) -> str:
         '  desc = "Registers of 32 bits, little-endian, behind AXI4-Lite.";',
         f"  default accesswidth = {WORD_BITS};",
     ]
-    for register in described.registers:
-        reset = described.reset_value(register)
+    for register in machines.registers:
+        reset = machines.reset_value(register)
         words = _words(register) if by_words else [register]
         for number, word in enumerate(words):
             lines += _register(word, reset >> WORD_BITS * number)

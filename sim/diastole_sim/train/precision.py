@@ -67,7 +67,7 @@ class Widths:
     Layers after the last layer are layers of held-out samples. Such layers take the present widths,
     and decide and count nothing.
 
-    - ``chosen``: widths of every conversion in order, by tensor.
+    - ``history``: widths of every conversion in order, by tensor.
     - ``products``: number of products by number of passes.
     - ``passes``, ``work``: sum of MACs times passes, and sum of MACs.
     """
@@ -75,7 +75,7 @@ class Widths:
     precision: Precision
     steps: int
     layers: int
-    chosen: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    history: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     products: Counter[int] = field(default_factory=Counter[int])
     passes: int = 0
     work: int = 0
@@ -88,7 +88,7 @@ class Widths:
         name = self._name(tensor_class, layer)
         width = self._width(name, step)
         if layer < self.layers:
-            self.chosen.setdefault(name, []).append(width)
+            self.history.setdefault(name, []).append(width)
         return width
 
     def see(self, tensor_class: str, layer: int, step: int, converted: object) -> None:
@@ -133,7 +133,7 @@ class Widths:
 
     def log(self) -> dict[str, str]:
         """Return the widths of every tensor's conversions, a digit each, by tensor."""
-        return {name: "".join(map(str, widths)) for name, widths in sorted(self.chosen.items())}
+        return {name: "".join(map(str, widths)) for name, widths in sorted(self.history.items())}
 
     def _name(self, tensor_class: str, layer: int) -> str:
         return f"layer{layer % self.layers}.{OPERAND_BY_CLASS[tensor_class].name}"

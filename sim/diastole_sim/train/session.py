@@ -36,8 +36,8 @@ class Trainer(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PendingTensor:
-    """Conversion that is not compared yet. The conversion may wait for a product, to run beside
-    it."""
+    """Converted tensor that is not yet compared with the reference. The conversion itself may still
+    wait, to run at the same time as a product."""
 
     name: str
     layer: int

@@ -176,7 +176,7 @@ def run_program(
         waits=_waits(run.training),
         memory_bytes=made.program.memory_bytes,
         commands=_costs(run),
-        **options.described(made.task),
+        **options.description(made.task),
     )
 
 

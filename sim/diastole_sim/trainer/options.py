@@ -67,7 +67,7 @@ class RecipeOptions:
         self._check_optimizer()
         if isinstance(self.activation, str):
             require_choice("activation", self.activation, tuple(ACTIVATIONS))
-        self.check_own()
+        self.check_user_code()
         require_int("hidden layers", len(self.hidden), 1, MAX_LAYERS)
         for units in self.hidden:
             require_int("hidden", units, 1, MAX_UNITS)
@@ -87,7 +87,7 @@ class RecipeOptions:
             return own_optimizer(self.optimizer)
         return OPTIMIZERS[self.optimizer]
 
-    def check_own(self) -> None:
+    def check_user_code(self) -> None:
         """Check the code of a user; OwnCodeError if the code cannot be used."""
         if isinstance(self.activation, OwnCode):
             own_activation(self.activation)
@@ -115,14 +115,14 @@ class RecipeOptions:
             "clip": self.clip,
         }
 
-    def described(self, task: Task) -> dict[str, Any]:
+    def description(self, task: Task) -> dict[str, Any]:
         """Return the options as a result reports them."""
         values = {each.name: getattr(self, each.name) for each in fields(RecipeOptions)}
         options = {name: self._value(name, task) for name in OF_OPTIMIZERS}
-        described = values | {"rate": self.first_rate(task)} | options | self._own_described()
+        description = values | {"rate": self.first_rate(task)} | options | self._own_description()
         if task.graph is not None:  # the graph has its layers
-            described |= {"hidden": (), "activation": None}
-        return described
+            description |= {"hidden": (), "activation": None}
+        return description
 
     def _check_optimizer(self) -> None:
         for name in OF_OPTIMIZERS:
@@ -168,15 +168,15 @@ class RecipeOptions:
             return own_activation(self.activation)
         return self.activation.replace("-", "_")
 
-    def _own_described(self) -> dict[str, Any]:
+    def _own_description(self) -> dict[str, Any]:
         """Return optimiser and activation by name, or by file and name with the hash of the user's
         file."""
-        described: dict[str, Any] = {}
+        description: dict[str, Any] = {}
         for name in ("optimizer", "activation"):
             code = getattr(self, name)
-            described[name] = str(code)
-            described[f"{name}_sha256"] = code.sha256 if isinstance(code, OwnCode) else None
-        return described
+            description[name] = str(code)
+            description[f"{name}_sha256"] = code.sha256 if isinstance(code, OwnCode) else None
+        return description
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,7 +229,7 @@ class ProgramOptions(RecipeOptions):
         machine = {"numerics": numerics, "limits": self.limits}
         return task_program(task, **machine, **self.how(task, steps=steps, seed=seed))
 
-    def described(self, task: Task) -> dict[str, Any]:
+    def description(self, task: Task) -> dict[str, Any]:
         """Return the options as a result reports them."""
         scaling = {"loss_scale": self.loss_scale, "loss_scale_floor": self.loss_scale_floor}
-        return super().described(task) | scaling
+        return super().description(task) | scaling

@@ -80,7 +80,7 @@ def test_a_second_port():
 
 # A bank has room for 2 chunks of 8 slices of a T tile of 32 blocks; of what is held for 48 x 32
 # slices of dY, of 3 rows of cells each.
-ROOM = {"stream_blocks": 512, "held_blocks": 4608, "pass_blocks": 3}
+ROOM = {"stream_blocks": 512, "stationary_blocks": 4608, "pass_blocks": 3}
 
 
 def test_parameters():

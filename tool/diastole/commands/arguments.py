@@ -191,7 +191,7 @@ def read_config(arguments: argparse.Namespace) -> Config:
     return load_config(arguments.file, arguments.overrides)
 
 
-def retyped(arguments: argparse.Namespace) -> str:
+def machine_arguments(arguments: argparse.Namespace) -> str:
     """Return the machine of a command, FILE and keys, as a shell takes the machine in another
     command."""
     return shlex.join([str(arguments.file), *(f"--set={text}" for text in arguments.overrides)])

@@ -3,7 +3,7 @@
 import argparse
 from itertools import combinations
 
-from diastole.commands.arguments import Commands, add_config, read_config, retyped
+from diastole.commands.arguments import Commands, add_config, machine_arguments, read_config
 from diastole.console import say, say_next
 from diastole.layers.layer_costs import usual_use
 from diastole_sim.spec.accumulator import EXPONENT_BITS
@@ -32,7 +32,7 @@ def execute(arguments: argparse.Namespace) -> int:
     for line in describe(numerics):
         say(f"  {line}")
     say(f"  {usual_use(config)}")
-    say_next(f"diastole generate {retyped(arguments)} -o product")
+    say_next(f"diastole generate {machine_arguments(arguments)} -o product")
     return 0
 
 

@@ -4,7 +4,13 @@ import argparse
 from pathlib import Path
 
 from diastole import install
-from diastole.commands.arguments import Commands, add_config, add_json, read_config, retyped
+from diastole.commands.arguments import (
+    Commands,
+    add_config,
+    add_json,
+    machine_arguments,
+    read_config,
+)
 from diastole.console import print_json, say, say_next
 from diastole.files.outputs import check_folder
 from diastole.layers.layer_costs import usual_use
@@ -46,6 +52,6 @@ def execute(arguments: argparse.Namespace) -> int:
             f"{len(manifest['files'])} files"
         )
         say(usual_use(config))
-        command = f"diastole train {retyped(arguments)} --task digits --verify"
+        command = f"diastole train {machine_arguments(arguments)} --task digits --verify"
         say_next(f"{command} runs the product in Verilator")
     return 0

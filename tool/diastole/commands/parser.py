@@ -26,9 +26,9 @@ class Parser(argparse.ArgumentParser):
         unknown = self._unknown_options()
         if re.match("(the following|one of the) arguments .*required", message) and unknown:
             message = self._not_accepted(unknown)
-        raise BadInput(f"{self.worded(message)} (see {self.prog} --help)")
+        raise BadInput(f"{self.wording(message)} (see {self.prog} --help)")
 
-    def worded(self, message: str) -> str:
+    def wording(self, message: str) -> str:
         """Return a message of argparse in the words of all messages."""
         if group := re.fullmatch("one of the arguments (.*) is required", message):
             return f"{' or '.join(group[1].split())} must be given"

@@ -182,7 +182,7 @@ def _build(arguments: argparse.Namespace) -> int:
     begun = time.monotonic()
     made = train_program.task_program_of(config, task, options, seed=arguments.seed)
     seconds = time.monotonic() - begun
-    about = {"task": task.name, "batch": task.batch, **options.described(task)}
+    about = {"task": task.name, "batch": task.batch, **options.description(task)}
     file = ProgramFile(config=config, seed=arguments.seed, program=made.program, about=about)
     file.write(arguments.out)
     record = {

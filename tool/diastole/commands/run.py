@@ -80,9 +80,9 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--nest",
         metavar="NAME=VALUE,...",
-        help=f"loops of forward, dx or dw: {lengths}, outer (t or l), keep (none, stream, held "
-        "or both); absent lengths and lengths of 0 are the machine's own lengths, and without "
-        "--nest the model of the machine chooses; the result does not depend on the loops",
+        help=f"loops of forward, dx or dw: {lengths}, outer (t or l), keep (none, stream, "
+        "stationary or both); absent lengths and lengths of 0 are the machine's own lengths, and "
+        "without --nest the model of the machine chooses; the result does not depend on the loops",
     )
     parser.add_argument(
         "--part",
@@ -116,7 +116,7 @@ def execute(arguments: argparse.Namespace) -> int:
         warn(text)
     with make_device(execution, config, nest=nest) as device:
         converted = operands(device, op, source)
-        result = multiply(device, op, parted(device, op, converted, part, config.numerics))
+        result = multiply(device, op, part_operands(device, op, converted, part, config.numerics))
         cycles = convert_cycles(result, converted)
         written = outputs(result)
         read = {name: read_back(operand) for name, operand in result.operands.items()}
@@ -124,7 +124,7 @@ def execute(arguments: argparse.Namespace) -> int:
     comparison, codes = GoldenComparison(), {}
     if arguments.verify or arguments.codes:
         golden = NumpyDevice(config.numerics, seed=execution.seed)
-        standard = parted(golden, op, operands(golden, op, source), part, config.numerics)
+        standard = part_operands(golden, op, operands(golden, op, source), part, config.numerics)
         if arguments.verify:
             comparison = compare(result, read, multiply(golden, op, standard))
         if arguments.codes:
@@ -222,7 +222,7 @@ def operands(device: DeviceProtocol, op: str, tensors: FileTensors) -> dict[str,
     return converted
 
 
-def parted(
+def part_operands(
     device: DeviceProtocol,
     op: str,
     converted: dict[str, ConvertedTensor],

@@ -312,7 +312,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(result.to_json() | costs_of(config, result))
     else:
-        say("\n".join([describe(result), *described_costs(costs_of(config, result))]))
+        say("\n".join([describe(result), *cost_lines(costs_of(config, result))]))
         say_next(
             "--set format.x=... --set format.w=... --set format.dy=... trains in other formats"
         )
@@ -327,7 +327,7 @@ def _checkpoint(
         path=arguments.save,
         weights=arguments.weights,
         config=config,
-        own=own,
+        task=own,
         options=options,
         seed=arguments.seed,
         resume=arguments.resume,
@@ -414,7 +414,7 @@ def replace_formats(config: Config, name: str) -> Numerics:
     return Numerics.from_dict({k: v for k, v in values.items() if k != "widths"} | classes)
 
 
-def described_costs(costs: Mapping[str, float | None]) -> list[str]:
+def cost_lines(costs: Mapping[str, float | None]) -> list[str]:
     """Return a line for people if the areas are known."""
     passes, wide = costs.get("area_passes"), costs.get("wide_area_nand2")
     if passes is None or wide is None:
@@ -423,7 +423,7 @@ def described_costs(costs: Mapping[str, float | None]) -> list[str]:
     return [f"area x passes {passes:.0f} NAND2 per multiplier; {widest}"]
 
 
-def described_scale(result: TrainResult) -> str:
+def scale_line(result: TrainResult) -> str:
     """Return a line about the scale of the loss."""
     skipped = result.skipped_steps
     counted = "" if skipped is None else f"; {skipped} steps overflowed and were skipped"
@@ -451,9 +451,9 @@ def describe(result: TrainResult) -> str:
         f"weights {result.weights_sha256}",
     ]
     if isinstance(result, ProgramResult):
-        lines += train_program.described(result)
+        lines += train_program.result_lines(result)
     if result.loss_scale is not None:
-        lines.append(described_scale(result))
+        lines.append(scale_line(result))
     if result.master_rounding is not None:
         drawn = "" if result.master_bits is None else f" with {result.master_bits} random bits"
         lines.append(f"master weights in {result.master}, {result.master_rounding}{drawn}")

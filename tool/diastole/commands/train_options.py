@@ -24,7 +24,7 @@ class _Strict(Parser):
     option."""
 
     def error(self, message: str) -> NoReturn:
-        raise BadInput(self.worded(message).removeprefix("--"))
+        raise BadInput(self.wording(message).removeprefix("--"))
 
 
 def _typed(value: str) -> str:

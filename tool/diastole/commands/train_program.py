@@ -414,7 +414,7 @@ def judged(stopped: MachineStoppedError, run: ProgramRun) -> Exception:
     return CheckFailed(text)
 
 
-def described(result: ProgramResult) -> list[str]:
+def result_lines(result: ProgramResult) -> list[str]:
     """Return lines for people."""
     units = ", ".join(map(str, result.hidden))
     clip = "" if result.clip is None else f", gradients' norm at most {result.clip:g}"

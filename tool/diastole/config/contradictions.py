@@ -25,7 +25,7 @@ MAX_LISTED = 4
 
 
 class _Draft(Numerics):
-    """Hold numerics whose keys are valid one by one, but may contradict each other."""
+    """Numerics without checks: each key is valid, but the keys may contradict each other."""
 
     def __post_init__(self) -> None:
         """Check nothing."""

@@ -329,7 +329,11 @@ class CellConfig(Section):
 
 
 class AccumulatorConfig(Section):
-    """The accumulators: integers of SW + F + G bits, or floats that add exact sums of chunks."""
+    """The accumulators: integers, or floats that add exact sums of chunks.
+
+    An integer has SW + F + G bits: SW bits of the sum of a block, F fraction bits (``fraction``)
+    and G bits of headroom (``headroom``).
+    """
 
     fraction: int = _integer(
         18, 0, 32, "Fraction bits F: a product is exact if the deficits of blocks do not exceed F"

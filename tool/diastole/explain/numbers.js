@@ -66,7 +66,7 @@ function fields(number) {
 /** [term, text] of every step from the float32 to the stored element. */
 function elementRows(name, at) {
   const {of, axes} = data.tensors[name], kind = data.formats[of], each = made(name, at);
-  const given = data.given[of][at[axes[0]]][at[axes[1]]], parts = fields(given);
+  const given = data.inputs[of][at[axes[0]]][at[axes[1]]], parts = fields(given);
   const unit = power(each.place) + timesScale(kind, each);
   const rows = [["given", parts ? `float32 ${full(given)} = ${given < 0 ? "-" : ""}${parts.significand} · ${power(parts.exponent - 23)}` : "zero, or a subnormal, which counts as zero"],
     ["shared exponent", `${groupName(name, at)} has ${each.exponent + each.folds}` + (kind.scales ? `, and the scale's significand ${each.scale}` : "")

@@ -3,7 +3,7 @@
 `theme.js` chooses light or dark colours. `page.js` and `numbers.js` read this data, beside the
 machine and the sizes by axis:
 
-- ``formats`` and ``given``: the format and the float32 of each operand, by name.
+- ``formats`` and ``inputs``: the format and the float32 values of each operand, by name.
 - ``tensors``: operands by copy, and results, with their ``axes`` and ``values``; ``made`` has the
   fields of :class:`diastole.explain.shown_conversion.ShownConversion` of an operand.
 - ``runs``: the fields of :class:`diastole.explain.shown_run.ShownRun` for each product. ``passes``
@@ -61,7 +61,7 @@ def write_page(
         },
         "sizes": dict(sizes),
         "formats": {name: _format(numerics, name) for name in operands},
-        "given": {name: _rounded(operand.floats) for name, operand in operands.items()},
+        "inputs": {name: _rounded(operand.floats) for name, operand in operands.items()},
         "tensors": _tensors(operands, results),
         "runs": [_run(name, run, operands, numerics) for name, run in runs],
         "first": names.index(first),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from diastole.explain.browser import document_after
-from diastole.report.palette import themed
+from diastole.report.palette import apply_theme
 
 DOCUMENTED = ("--preset", "pico", "--set", "vector.enable=false", "--op", "backward")
 """Arguments of `diastole explain` for the pictures in the documents."""
@@ -92,7 +92,7 @@ def composed(pictures: list[Picture], legend: Picture | None = None) -> str:
     if legend is not None:
         parts.append(_placed(legend, 0, bottom))
         right, bottom = max(right, legend.size[0]), bottom + legend.size[1]
-    return themed(
+    return apply_theme(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {right:g} {bottom:g}" role="img">\n'
         f"<title>{html.escape(about)}</title>\n"
         '<rect width="100%" height="100%" fill="var(--page)"/>\n' + "\n".join(parts) + "\n</svg>\n"

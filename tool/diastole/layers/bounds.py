@@ -14,7 +14,7 @@ MEANINGS = {
     "reading": "the array or the converter waits, and the bus reads",
     "loading": "the array waits, and blocks that were read are written into scratchpads",
     LATENCY: "requests wait for room in a scratchpad, or for the memory's answer",
-    "held": "a pass is shorter than the loading of the next stationary blocks",
+    "swap": "a pass is shorter than the loading of the next stationary blocks",
     "writing": "the array or the converter waits, and the bus writes",
     "draining": "the array waits, and sums leave the accumulators",
     "end": "the last results are written",

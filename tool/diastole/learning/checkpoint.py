@@ -43,7 +43,7 @@ class Checkpoint:
     path: Path | None
     weights: Path | None
     config: Config
-    own: OwnTask
+    task: OwnTask
     options: ProgramOptions
     seed: int
     resume: bool
@@ -87,7 +87,7 @@ class Checkpoint:
             record={
                 "configuration": to_toml(self.config),
                 "graph": graph.record(),
-                "data": self.own.record(),
+                "data": self.task.record(),
                 TRAINING: self._training(),
                 "progress": progress,
             },
@@ -98,8 +98,8 @@ class Checkpoint:
 
     @property
     def _graph(self) -> Graph:
-        assert self.own.task.graph is not None
-        return self.own.task.graph
+        assert self.task.task.graph is not None
+        return self.task.task.graph
 
     def _training(self) -> dict[str, Any]:
         """Return everything that decides the bits of the training, besides the graph. Options come
@@ -113,9 +113,9 @@ class Checkpoint:
             "seed": self.seed,
             **options,
             "configuration": self.config.config_sha256,
-            "data": self.own.data_sha256,
-            "init": _hash_of(self.own.task.first),
-            "steps": self.own.task.steps,
+            "data": self.task.data_sha256,
+            "init": _hash_of(self.task.task.first),
+            "steps": self.task.task.steps,
         }
 
     def _read(self) -> NetworkFile:

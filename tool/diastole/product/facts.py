@@ -10,7 +10,7 @@ from diastole.config.keys import Config
 from diastole.synth.memories import has_macro
 from diastole_hw.emit.verilog import Emitted
 from diastole_sim.spec.limits import decided_classes, planes_by_class
-from diastole_sim.spec.reference import Described
+from diastole_sim.spec.reference import MachineSet
 
 Files = dict[str, tuple[str, str]]
 """Map from the relative path of a file to kind and text."""
@@ -54,9 +54,9 @@ class ProductFacts:
         return self.config.numerics.chooses_widths
 
     @cached_property
-    def described(self) -> Described:
+    def machines(self) -> MachineSet:
         """Commands and registers of the machine, for tables."""
-        return Described(
+        return MachineSet(
             planes=self.planes,
             vector=self.vector,
             choices=self.vector and any(decided_classes(planes_by_class(self.config.numerics))),

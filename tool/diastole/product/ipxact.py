@@ -25,7 +25,7 @@ def ipxact(facts: ProductFacts) -> str:
 
     with TemporaryDirectory() as folder:
         source, written = Path(folder) / "map.rdl", Path(folder) / "component.xml"
-        source.write_text(systemrdl(facts.name, facts.described, by_words=True), encoding="utf-8")
+        source.write_text(systemrdl(facts.name, facts.machines, by_words=True), encoding="utf-8")
         compiler = RDLCompiler()
         compiler.compile_file(str(source))
         root = compiler.elaborate()  # pyright: ignore[reportUnknownMemberType]

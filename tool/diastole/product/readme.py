@@ -69,7 +69,7 @@ def _figures(facts: ProductFacts) -> dict[str, Any]:
     """Return the numbers and names of the template."""
     plan = facts.config.plan
     beat = plan.beat_bytes
-    described = facts.described
+    machines = facts.machines
     ports = ["`m_axi_*`"] + [f"`m_axi{port}_*`" for port in range(1, plan.ports)]
     return {
         "name": facts.name,
@@ -110,7 +110,7 @@ def _figures(facts: ProductFacts) -> dict[str, Any]:
         else "",
         "macro_words": MACRO_WORDS,
         "macro_bits": MACRO_BITS,
-        "planes": _PLANES if described.planes else "",
+        "planes": _PLANES if machines.planes else "",
         "sources": " ".join([facts.top, *facts.wrappers]),
     }
 

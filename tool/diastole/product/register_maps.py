@@ -38,7 +38,7 @@ def register_maps(facts: ProductFacts) -> Files:
     """Return SystemRDL, IP-XACT, and Markdown with the encoding of commands. With a vector unit,
     add the encoding of programs."""
     name = facts.name
-    rdl = facts.heading("//") + systemrdl(name, facts.described)
+    rdl = facts.heading("//") + systemrdl(name, facts.machines)
     text = "\n".join([facts.heading("<!--", " -->"), f"# Registers and commands of {name}", ""])
     lines = [*registers(facts), "", *commands(facts), "", *errors(facts), ""]
     maps: Files = {
@@ -69,16 +69,16 @@ def programs(facts: ProductFacts) -> str:
 
 def registers(facts: ProductFacts) -> list[str]:
     """Return the register map, as a section."""
-    return [*_REGISTERS.splitlines(), "", *register_table(facts.described)]
+    return [*_REGISTERS.splitlines(), "", *register_table(facts.machines)]
 
 
 def commands(facts: ProductFacts) -> list[str]:
     """Return the description of commands, as a section."""
     words, beat = COMMAND_BYTES // 4, facts.config.bus.data_width // 8
     text = _COMMANDS.format(bytes=COMMAND_BYTES, words=words, beat=beat)
-    return [*text.splitlines(), "", *command_tables(facts.described)]
+    return [*text.splitlines(), "", *command_tables(facts.machines)]
 
 
 def errors(facts: ProductFacts) -> list[str]:
     """Return the error codes, as a section."""
-    return ["## Errors", "", *error_table(facts.described)]
+    return ["## Errors", "", *error_table(facts.machines)]

@@ -107,7 +107,7 @@ def cure(config: Config, bound: str) -> str:
     if bound == "loading":
         rarely = "longer rows of X and W need it less often"
         return f"two ports (bus.ports) load at once, {rarely}" if one_port else rarely
-    if bound == "held":
+    if bound == "swap":
         longer = "products with more rows that stream hide it"
         fewer = "an array of fewer rows (array.rows), or "
         return fewer * (config.array.rows > 1) + longer

@@ -57,7 +57,7 @@ def variables(colours: dict[str, str]) -> str:
     return "; ".join(f"--{name}: {colour}" for name, colour in colours.items())
 
 
-def themed(picture: str) -> str:
+def apply_theme(picture: str) -> str:
     """Return a picture (SVG) that follows the reader's choice of light or dark.
 
     Colours of ``picture`` are attributes ``var(--NAME)``. Each attribute gets the light colour, so

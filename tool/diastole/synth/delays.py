@@ -65,7 +65,7 @@ class Delays:
         return {
             "wires": "none",
             "mhz": round(self.mhz, 1),
-            "asked_mhz": self.requested_mhz,
+            "requested_mhz": self.requested_mhz,
             "met": self.met,
             "longest_path": self.path.record(),
             "components": [each.record() for each in self.components],
@@ -73,7 +73,8 @@ class Delays:
 
 
 def buffer_of(library: Library, delays: DelayLibrary) -> Buffer | None:
-    """Return the usual buffer of the library, with half of the load that the buffer may have."""
+    """Return the library's buffer, with half of the largest load that the buffer may drive. None if
+    the library names no buffer, or does not limit the load of the buffer's output."""
     if library.buffer is None:
         return None
     (source,) = library.cells[library.buffer].inputs

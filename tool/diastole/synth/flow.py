@@ -137,7 +137,7 @@ class Synthesis:
 
     @property
     def holds(self) -> Mapping[str, int]:
-        """Resources of the device; empty for a library."""
+        """Numbers of the resources that the device has, by name; empty for a library."""
         target = self.request.target
         if not isinstance(target, Fpga):
             return {}
@@ -234,7 +234,7 @@ def synthesise(
             assert isinstance(target, Fpga)
             assert tools.router is not None
             device = target.devices[request.device_name]
-            harness = mapped.tree.own
+            harness = mapped.tree.local
             (tree,) = mapped.tree.parts
             routing = Routing(
                 router=tools.router,

@@ -58,7 +58,7 @@ class Routed:
         return {
             "fmax_mhz": round(self.fmax_mhz, 2),
             "by_seed": {str(seed): round(mhz, 2) for seed, mhz in self.clocks.items()},
-            "asked_mhz": self.requested_mhz,
+            "requested_mhz": self.requested_mhz,
             "met": self.met,
             "longest_path": None if self.path is None else self.path.record(),
             "utilisation": {

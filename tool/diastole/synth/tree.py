@@ -13,29 +13,29 @@ Counted = Callable[[str], Mapping[str, float]]
 class Component:
     """All instances of a component in a single place: number of instances, resources, and parts.
 
-    ``own``: amounts by resource, without the parts. ``total``: amounts with the parts. The amounts
-    are sums over all instances.
+    ``local``: amounts by resource, without the parts. ``total``: amounts with the parts. The
+    amounts are sums over all instances.
     """
 
     name: str
     instances: int
-    own: Mapping[str, float]
+    local: Mapping[str, float]
     parts: tuple["Component", ...]
 
     @property
     def total(self) -> dict[str, float]:
         sums: dict[str, float] = defaultdict(float)
-        for each in (self.own, *(part.total for part in self.parts)):
+        for each in (self.local, *(part.total for part in self.parts)):
             _add(sums, each)
         return dict(sums)
 
     def record(self, resources: Iterable[str]) -> dict[str, Any]:
-        """Return the values for JSON: own and total amounts of ``resources``."""
+        """Return the values for JSON: local and total amounts of ``resources``."""
         resources = tuple(resources)
         return {
             "component": self.name,
             "instances": self.instances,
-            "own": amounts(self.own, resources),
+            "local": amounts(self.local, resources),
             "total": amounts(self.total, resources),
             "parts": [part.record(resources) for part in self.parts],
         }
@@ -119,8 +119,8 @@ def _add(to: dict[str, float], each: Mapping[str, float], times: int = 1) -> Non
 
 
 def _component(
-    name: str, instances: int, own: Mapping[str, float], parts: Iterable[Component]
+    name: str, instances: int, local: Mapping[str, float], parts: Iterable[Component]
 ) -> Component:
     """Return a component with parts ordered by total resources, the largest part first."""
     ordered = sorted(parts, key=lambda part: (-sum(part.total.values()), part.name))
-    return Component(name=name, instances=instances, own=dict(own), parts=tuple(ordered))
+    return Component(name=name, instances=instances, local=dict(local), parts=tuple(ordered))

@@ -11,10 +11,10 @@ from torch import nn
 
 from diastole.devices import Formats
 from diastole.report.format_table import align
-from diastole.torch.chosen_modules import few_names
 from diastole.torch.coverage import Report, report_of
 from diastole.torch.device_layers import DeviceLayer
 from diastole.torch.multiplications import Counting, Tally
+from diastole.torch.select_modules import few_names
 from diastole.torch.swaps import place
 from diastole_sim.spec.limits import MAX_STEPS
 from diastole_sim.spec.require import require_int

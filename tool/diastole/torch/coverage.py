@@ -14,9 +14,9 @@ from torch.nn.utils import parametrize
 
 from diastole.console import note
 from diastole.report.format_table import align
-from diastole.torch.chosen_modules import KINDS, MAX_LISTED, few_names, named_module
 from diastole.torch.device_layers import DeviceLayer
 from diastole.torch.multiplications import Counting, Tally, count_pass, is_counting
+from diastole.torch.select_modules import KINDS, MAX_LISTED, few_names, named_module
 from diastole_sim.device.interface import DeviceProtocol
 
 PRODUCTS = (

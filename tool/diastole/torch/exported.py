@@ -108,47 +108,47 @@ class _Exported:
         )
 
 
-Described = tuple[str, list[Any], dict[str, Any]]
+Operation = tuple[str, list[Any], dict[str, Any]]
 
 
-def _plain(name: str) -> Callable[[Any], Described]:
+def _plain(name: str) -> Callable[[Any], Operation]:
     """Return the operation of an operator whose arguments are all operands."""
     return lambda node: (name, [each for each in node.args if each is not None], {})
 
 
-def _sum(node: Any) -> Described:
+def _sum(node: Any) -> Operation:
     if node.kwargs.get("alpha", 1) != 1:
         raise GraphError(f"{_place(node)}: a sum with alpha has no operation")
     return "add", list(node.args), {}
 
 
-def _product(node: Any) -> Described:
+def _product(node: Any) -> Operation:
     first, second = node.args
     if isinstance(second, (int, float)):
         return "mul_scalar", [first], {"other": float(second)}
     return "mul", [first, second], {}
 
 
-def _leaky(node: Any) -> Described:
+def _leaky(node: Any) -> Operation:
     slope = node.args[1] if len(node.args) > 1 else 0.01
     return "leaky_relu", [node.args[0]], {"negative_slope": float(slope)}
 
 
-def _gelu(node: Any) -> Described:
+def _gelu(node: Any) -> Operation:
     return "gelu", [node.args[0]], {"approximate": node.kwargs.get("approximate", "none")}
 
 
-def _dropout(node: Any) -> Described:
+def _dropout(node: Any) -> Operation:
     return "dropout", [node.args[0]], {"p": float(node.args[1])}
 
 
-def _flatten(node: Any) -> Described:
+def _flatten(node: Any) -> Operation:
     source, *given = node.args
     first, last = [*given, *(0, -1)[len(given) :]]
     return "flatten", [source], {"start_dim": int(first), "end_dim": int(last)}
 
 
-def _view(node: Any) -> Described:
+def _view(node: Any) -> Operation:
     """A view that joins all axes but the batch is a flatten."""
     shape, source = tuple(node.meta["val"].shape), tuple(node.args[0].meta["val"].shape)
     if len(shape) != 2 or shape[0] != source[0]:
@@ -161,7 +161,7 @@ def _view(node: Any) -> Described:
     return "flatten", [node.args[0]], {}
 
 
-OPERATORS: Mapping[str, Callable[[Any], Described]] = {
+OPERATORS: Mapping[str, Callable[[Any], Operation]] = {
     "aten.linear.default": _plain("linear"),
     "aten.add.Tensor": _sum,
     "aten.mul.Tensor": _product,

@@ -10,12 +10,12 @@ from torch import nn
 
 from diastole.console import note
 from diastole.devices import Formats
-from diastole.torch.chosen_modules import KINDS, chosen_modules, named_module
 from diastole.torch.coverage import FIRST_PASS, FirstPass, report
 from diastole.torch.device_layers import DeviceLayer
 from diastole.torch.exact import TorchGoldenDevice
 from diastole.torch.exact_operands import TYPES
 from diastole.torch.multiplications import count_pass
+from diastole.torch.select_modules import KINDS, named_module, select_modules
 from diastole.torch.steps import uses_of
 from diastole_sim.device.interface import DeviceProtocol
 
@@ -92,7 +92,7 @@ def place(
     model: Any, *, formats: Formats | None, names: str | Sequence[str], device: Any, seed: int
 ) -> Any:
     """Swap layers as :func:`convert` does, without a message."""
-    chosen = chosen_modules(model, names)
+    chosen = select_modules(model, names)
     _require_types(chosen)
     machine = _device(formats, device, seed)
     made: dict[int, nn.Module] = {}

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.convert.by_class import by_class
-from diastole_hw.convert.lanes.quantise import TOP_CYCLES, LaneQuantiser, late
+from diastole_hw.convert.lanes.quantise import TOP_CYCLES, LaneQuantiser, delay
 from diastole_hw.convert.lanes.reduction import largest
 from diastole_hw.convert.lanes.scale import LARGEST_BYTE, LaneScale
 from diastole_hw.convert.tile_layouts import (
@@ -222,8 +222,8 @@ class Intake(wiring.Component):
         ]
         self._measure(m, drawn or self._written(m, row_end, last_row))
         end = tile_end & self.tile.p.last_row & self.tile.p.last_col
-        m.d.comb += self.done.eq(late(m, end, "end", self.scanning))
-        self._find_largest(m, late(m, take, "take", self.scanning - 1))
+        m.d.comb += self.done.eq(delay(m, end, "end", self.scanning))
+        self._find_largest(m, delay(m, take, "take", self.scanning - 1))
         return m
 
     def _go_by_pieces(self, m, word, row_end, last, tile_end):
@@ -377,10 +377,10 @@ class Intake(wiring.Component):
             ]
         cycles = self.measuring
         m.d.comb += [
-            self.row_end.eq(late(m, word.row_end, "row_end", cycles)),
-            self.last_row.eq(late(m, word.last_row, "last_row", cycles)),
-            self.at.eq(late(m, Value.cast(word.at), "at", cycles)),
-            self.add.eq(late(m, word.valid, "add", cycles)),
+            self.row_end.eq(delay(m, word.row_end, "row_end", cycles)),
+            self.last_row.eq(delay(m, word.last_row, "last_row", cycles)),
+            self.at.eq(delay(m, Value.cast(word.at), "at", cycles)),
+            self.add.eq(delay(m, word.valid, "add", cycles)),
         ]
 
     def _value(self, m, n, word, scale):
@@ -391,7 +391,7 @@ class Intake(wiring.Component):
             return Cat(scale.four, scale.stored)
         if not any(sizes.folds):
             return scale.stored
-        stored = late(m, scale.stored, f"stored{n}", self.measuring - 1)
+        stored = delay(m, scale.stored, f"stored{n}", self.measuring - 1)
         m.submodules[f"lane{n}"] = lane = LaneQuantiser(numerics=self.sizes.numerics)
         ones = [chosen.format.scale == "one" for chosen in sizes.classes]
         one = by_class(m, self.cls, map(int, ones), f"one{n}").bool()

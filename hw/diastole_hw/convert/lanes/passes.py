@@ -16,18 +16,29 @@ from diastole_sim.spec.sizes.converter_sizes import ConverterSizes
 def step_layout(sizes: ConverterSizes) -> data.StructLayout:
     """Return the layout of a word in a pass.
 
-    ``at``: place in the buffer. ``find``: the word only serves to find the scales of its units;
-    else the word is stored. ``inside``: the word begins inside the tensor. ``index``: index of the
-    first element in the tensor.
+    Fields in every pass:
 
-    In a pass that finds scales: ``row_end``, the word is the last of its row; ``last_row``, the
-    word is in the last row inside the tensor.
+    - ``at``: place of the word in the buffer.
+    - ``index``: index in the tensor of the first element of the word.
+    - ``find``: 1 in a pass that finds the scales of units, 0 in the pass that stores the words.
+    - ``inside``: the word begins inside the tensor.
 
-    In a pass that stores: ``first``, ``last``, the word is the first, the last of a group.
-    ``line_end``, ``copy_end``: the group is the last of its row of blocks, of the first copy in the
-    tile. ``strip_first``, ``strip_last``: the word is the first, the last of a strip.
-    ``strip_end``: the strip is the last of the tile. ``piece_end``, ``tile_end``: the word is the
-    last of its piece, of the tile.
+    Flags in a pass that finds scales:
+
+    - ``row_end``: the word is the last of its row inside the tensor.
+    - ``last_row``: the row is the last row of the tile inside the tensor.
+
+    Flags in the pass that stores:
+
+    - ``first``: the word is the first of its group.
+    - ``last``: the word is the last of its group.
+    - ``line_end``: the group is the last of its row of blocks.
+    - ``copy_end``: the group is the last of the tile in the first copy.
+    - ``strip_first``: the word is the first of its strip. 0 in classes without vector groups.
+    - ``strip_last``: the word is the last of its strip. 0 in classes without vector groups.
+    - ``strip_end``: the strip is the last of the tile.
+    - ``piece_end``: the word is the last of its piece of the tile.
+    - ``tile_end``: the word is the last of the tile.
     """
     flags = ("find", "inside", "row_end", "last_row", "first", "last", "line_end", "copy_end")
     flags += ("strip_first", "strip_last", "strip_end", "piece_end", "tile_end")

@@ -192,10 +192,10 @@ class LaneQuantiser(wiring.Component):
         }
         # Fourth cycle, if any class folds: lower the exponent.
         if any(self._folds):
-            code = late(m, code, "code")
-            results = {name: late(m, value, name) for name, value in results.items()}
+            code = delay(m, code, "code")
+            results = {name: delay(m, value, name) for name, value in results.items()}
             folded = Signal(len(self.element))
-            fold = late(m, self.fold, "fold", self.latency - 1)
+            fold = delay(m, self.fold, "fold", self.latency - 1)
             top = Signal(8)
             with m.Switch(self.cls):
                 for cls in range(len(CLASS_NAMES)):
@@ -266,7 +266,7 @@ class LaneQuantiser(wiring.Component):
         exponent = Mux(subnormal, 1, code[3:]) + self.scale - SCALE_OFFSET - lead  # e + 127
         m.d.comb += distance.eq(exponent - self.value[23:31])
         delayed = {
-            name: late(m, value, f"{name}_divided", cycles)
+            name: delay(m, value, f"{name}_divided", cycles)
             for name, value in (operand | {"distance": distance}).items()
             if name not in ("significand", "sticky", "deep")
         }
@@ -287,7 +287,7 @@ class LaneQuantiser(wiring.Component):
         binade."""
         inputs = {name: value for name, value in operand.items() if name != "distance"}
         inputs["over"] = operand["distance"].as_signed() < 0
-        placed = {name: late(m, value, f"{name}_placed") for name, value in inputs.items()}
+        placed = {name: delay(m, value, f"{name}_placed") for name, value in inputs.items()}
         over, special, fractional = (placed.pop(name) for name in ("over", "special", "fractional"))
         return placed | {
             "beyond": placed["finite"] & placed["present"] & over,
@@ -327,7 +327,7 @@ class LaneQuantiser(wiring.Component):
             high.eq(Mux(finite, above, 0)),
         ]
         flags = ("sign", "finite", "present", "poisoned", "nan", "inf", "random", "beyond")
-        delayed = {name: late(m, operand[name], f"{name}_aligned") for name in flags}
+        delayed = {name: delay(m, operand[name], f"{name}_aligned") for name in flags}
         return delayed | {"fixed": fixed, "sticky": sticky, "high": high}
 
     def _round(self, m, cls, aligned, result, saturated, underflowed):
@@ -434,8 +434,8 @@ class LaneQuantiser(wiring.Component):
                 m.d.comb += top.eq(kind.depth + 1)
 
 
-def late(m, value, name, cycles=1):
-    """Return ``value`` so many ``cycles`` later."""
+def delay(m, value, name, cycles=1):
+    """Return ``value`` behind ``cycles`` registers, whose names begin with ``name``."""
     for cycle in range(cycles):
         later = Signal(len(value), name=f"{name}_late{cycle + 1}")
         m.d.sync += later.eq(value)

@@ -33,7 +33,7 @@ class Largest:
         return largest(m, values, name)
 
     def finish(self, grown: Value) -> Value:
-        """Return the result of a unit from ``grown``, the joined values of the unit."""
+        """Return the result of a unit. ``grown``: values of the unit, joined by :meth:`join`."""
         return grown
 
 

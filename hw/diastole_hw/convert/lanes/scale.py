@@ -30,32 +30,34 @@ SCALE_OFFSET = NVFP4.tensor_scale_bias - EXPONENT_BIAS + NVFP4.scale_offset
 scale's code exceeds the biased exponent of the group's top binade."""
 
 
-def raised(chosen: TensorClass, fraction):
+def raises_exponent(tensor_class: TensorClass, fraction):
     """Return whether a group's exponent is 1 above the exponent of the largest magnitude. The
     significand of the magnitude is 1.``fraction``."""
-    kind = chosen.format
+    kind = tensor_class.format
     dropped = BINARY32_SIGNIFICAND_BITS - kind.precision
-    if chosen.scale == "even":
+    if tensor_class.scale == "even":
         return fraction >= 2 ** (BINARY32_SIGNIFICAND_BITS - 1) - 2 ** (dropped - 1)
-    if chosen.scale == "ceil":
+    if tensor_class.scale == "ceil":
         return fraction.any()
-    if chosen.scale == "rceil":
+    if tensor_class.scale == "rceil":
         return fraction > (kind.max_significand << dropped) - 2 ** (BINARY32_SIGNIFICAND_BITS - 1)
     return Const(0)
 
 
-def tensor_scale(m, cls: int, chosen: TensorClass, amax, margin: int = 0):
+def tensor_scale(m, cls: int, tensor_class: TensorClass, amax, margin: int = 0):
     """Return the 8-bit scale of a command from the largest magnitude of the tensor (31 bits). A
     magnitude of 0 gives the code of the scale 1. ``margin``: binades by which the scale is raised,
     up to the largest scale."""
     field, fraction = amax[23:], amax[:23]
     scale = Signal(8, name=f"tensor_scale{cls}")
-    if chosen.format.two_level:
-        code = _raised(_two_level_scale(chosen, field, fraction), margin, LARGEST_BYTE + 1)
-        m.d.comb += scale.eq(Mux(amax.any(), code, chosen.format.tensor_scale_bias))
+    if tensor_class.format.two_level:
+        code = _raised(_two_level_scale(tensor_class, field, fraction), margin, LARGEST_BYTE + 1)
+        m.d.comb += scale.eq(Mux(amax.any(), code, tensor_class.format.tensor_scale_bias))
     else:
-        one = chosen.format.top_exponent + EXPONENT_BIAS
-        code = _raised(_limited(field, raised(chosen, fraction)), margin, LARGEST_BYTE)
+        one = tensor_class.format.top_exponent + EXPONENT_BIAS
+        code = _raised(
+            _limited(field, raises_exponent(tensor_class, fraction)), margin, LARGEST_BYTE
+        )
         m.d.comb += scale.eq(Mux(amax.any(), code, one))
     return scale
 
@@ -65,11 +67,11 @@ def _raised(scale, margin: int, most: int):
     return Mux(scale + margin > most, most, scale + margin) if margin else scale
 
 
-def _two_level_scale(chosen, field, fraction):
+def _two_level_scale(tensor_class, field, fraction):
     """Return T + 138 of a tensor with the ``field`` and the ``fraction`` of the largest
     magnitude."""
     largest, lower = TWO_LEVEL_LARGEST, 0
-    if chosen.scale == FOUR_OVER_SIX:
+    if tensor_class.scale == FOUR_OVER_SIX:
         largest, lower = FOUR_OVER_SIX_LARGEST, TWO_LEVEL_EXPONENT - FOUR_OVER_SIX_EXPONENT
     code = field + (fraction > (largest - 16) << (BINARY32_SIGNIFICAND_BITS - 5))
     if not lower:
@@ -125,7 +127,7 @@ class LaneScale(wiring.Component):
     def _tries(self) -> bool:
         """True if groups of a class have two scales to choose from."""
         classes = (self.numerics.tensor_class(name) for name in CLASS_NAMES)
-        return any(chosen.scale == FOUR_OVER_SIX for chosen in classes)
+        return any(tensor_class.scale == FOUR_OVER_SIX for tensor_class in classes)
 
     def elaborate(self, platform):
         m = Module()
@@ -133,39 +135,46 @@ class LaneScale(wiring.Component):
         special = Signal()
         m.d.comb += special.eq(field == 0xFF)
         classes = [self.numerics.tensor_class(name) for name in CLASS_NAMES]
-        finite = [self._finite(m, cls, chosen) for cls, chosen in enumerate(classes)]
-        fours = [self._for_four(m, cls, chosen, finite[cls]) for cls, chosen in enumerate(classes)]
+        finite = [self._finite(m, cls, tensor_class) for cls, tensor_class in enumerate(classes)]
+        fours = [
+            self._for_four(m, cls, tensor_class, finite[cls])
+            for cls, tensor_class in enumerate(classes)
+        ]
         with m.Switch(self.cls):
-            for cls, chosen in enumerate(classes):
+            for cls, tensor_class in enumerate(classes):
                 with m.Case(cls):
                     ignored = special
-                    if self.numerics.special == "flag" and chosen.grouping.kind == "tensor":
+                    if self.numerics.special == "flag" and tensor_class.grouping.kind == "tensor":
                         ignored = special & self.value[:23].any()  # NaN; Inf has an element
                     counts = field.any() & ~ignored
-                    poisons = self.numerics.special == "poison" and chosen.format.nan_code is None
+                    poisons = (
+                        self.numerics.special == "poison" and tensor_class.format.nan_code is None
+                    )
                     outputs = [(self.stored, finite[cls])]
                     outputs += [(self.four, fours[cls])] if self._tries else []
                     for output, code in outputs:
                         m.d.sync += output.eq(Mux(counts, code, 0))
                         if poisons:
                             with m.If(special):
-                                m.d.sync += output.eq(chosen.format.nan_byte)
+                                m.d.sync += output.eq(tensor_class.format.nan_byte)
         return m
 
-    def _finite(self, m, cls, chosen):
+    def _finite(self, m, cls, tensor_class):
         """Return the exponent byte of a normal number in a class."""
-        if chosen.format.two_level:
-            return self._scale_code(m, cls, chosen)
-        if chosen.has_tensor_scale:
+        if tensor_class.format.two_level:
+            return self._scale_code(m, cls, tensor_class)
+        if tensor_class.has_tensor_scale:
             return self.scale
-        if chosen.format.scale == "one":
+        if tensor_class.format.scale == "one":
             return Const(LARGEST_BYTE)
         byte = Signal(8, name=f"byte{cls}")
-        m.d.comb += byte.eq(_limited(self.value[23:31], raised(chosen, self.value[:23])))
-        lowest = chosen.format.lowest_exponent + EXPONENT_BIAS
+        m.d.comb += byte.eq(
+            _limited(self.value[23:31], raises_exponent(tensor_class, self.value[:23]))
+        )
+        lowest = tensor_class.format.lowest_exponent + EXPONENT_BIAS
         return byte if lowest == 1 else Mux(byte < lowest, 0, byte)
 
-    def _scale_code(self, m, cls, chosen):
+    def _scale_code(self, m, cls, tensor_class):
         remainder, dividend = Cat(self.value[20:23], 1), self.value[:20]
         quotient_bits = Const(0, 0)
         for step in range(_QUOTIENT_BITS + 1):
@@ -178,21 +187,21 @@ class LaneScale(wiring.Component):
 
         exponent = Signal(signed(11), name=f"exponent{cls}")  # the field of the code, if positive
         m.d.comb += exponent.eq(self.value[23:31] + SCALE_OFFSET - self.scale - below)
-        return _rounded_code(m, chosen, exponent, quotient, sticky, f"{cls}")
+        return _rounded_code(m, tensor_class, exponent, quotient, sticky, f"{cls}")
 
-    def _for_four(self, m, cls, chosen, code):
+    def _for_four(self, m, cls, tensor_class, code):
         """Return the code of the scale by which the magnitude becomes 4, from the first bits of the
         magnitude. By other scale rules there is no choice: return ``code``."""
-        if chosen.scale != FOUR_OVER_SIX:
+        if tensor_class.scale != FOUR_OVER_SIX:
             return code
         quotient = Cat(self.value[23 - _QUOTIENT_BITS + 1 : 23], 1)
         sticky = self.value[: 23 - _QUOTIENT_BITS + 1].any()
         exponent = Signal(signed(11), name=f"exponent{cls}_four")
         m.d.comb += exponent.eq(self.value[23:31] + SCALE_OFFSET - self.scale)
-        return _rounded_code(m, chosen, exponent, quotient, sticky, f"{cls}_four")
+        return _rounded_code(m, tensor_class, exponent, quotient, sticky, f"{cls}_four")
 
 
-def _rounded_code(m, chosen, exponent, quotient, sticky, suffix):
+def _rounded_code(m, tensor_class, exponent, quotient, sticky, suffix):
     """Return the code of a scale, rounded.
 
     ``exponent``: exponent field of the code, if positive. ``quotient``: first bits of a quotient
@@ -207,7 +216,7 @@ def _rounded_code(m, chosen, exponent, quotient, sticky, suffix):
     m.d.comb += shifted.eq(Cat(Const(0, _QUOTIENT_BITS + 1), quotient) >> shift)
     truncated, half = shifted[_QUOTIENT_BITS + 2 :], shifted[_QUOTIENT_BITS + 1]
     rest = shifted[: _QUOTIENT_BITS + 1].any() | sticky
-    up = half | rest if chosen.scale == "up" else half & (rest | truncated[0])
+    up = half | rest if tensor_class.scale == "up" else half & (rest | truncated[0])
     code = Signal(signed(15), name=f"code{suffix}")
     m.d.comb += code.eq(
         (Mux(exponent < 1, 0, exponent - 1) << SIGNIFICAND_FRACTION) + truncated + up

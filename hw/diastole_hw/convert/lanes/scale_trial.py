@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.convert.lanes.quantise import late
+from diastole_hw.convert.lanes.quantise import delay
 from diastole_hw.data_registers import data_output, data_register, one_later
 from diastole_sim.spec.formats import (
     BINARY32_SIGNIFICAND_BITS,
@@ -121,7 +121,7 @@ class ScaleTrial(wiring.Component):
             significant.eq(Mux(normal, Cat(fraction, Const(1, 1)), 0)),
             distance.eq(fields["six"] + self.scale + _DISTANCE - field),
         ]
-        six, four = (late(m, significands[name], name) for name in codes)
+        six, four = (delay(m, significands[name], name) for name in codes)
         shift = Signal(range(_MAGNITUDE_BITS + 1))
         with m.If(distance > _MAGNITUDE_BITS):
             m.d.comb += shift.eq(_MAGNITUDE_BITS)

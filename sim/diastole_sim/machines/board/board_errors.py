@@ -14,4 +14,5 @@ class LinkLost(BoardError):
 
 
 class WrongBoard(BoardError):
-    """Error: the answer comes from no board of ours, or from a board with a different machine."""
+    """Error: the connected device is not a Diastole board, or the board does not hold the expected
+    machine."""

@@ -60,7 +60,7 @@ class BoardMachine:
     the board's clock, measured by the host's clock. ``sleep``: function that sleeps for a number of
     seconds.
 
-    WrongBoard if the answer comes from no board of ours, or from a board with a different machine.
+    WrongBoard if the device is not a Diastole board, or does not hold the machine of ``product``.
     Every method raises LinkLost if no more answers arrive.
     """
 

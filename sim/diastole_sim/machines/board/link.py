@@ -81,7 +81,7 @@ class Link:
     def identify(self) -> dict[str, int]:
         """Return the words of :data:`diastole_sim.spec.serial.IDENTITY` by name. An identification
         must be the first request, because the board then takes every sequence number for a new
-        number. WrongBoard if the answer comes from no board of ours."""
+        number. WrongBoard if the device is not a Diastole board with this version of the link."""
         words = self._request(LinkOperation.IDENTIFY, 0, len(IDENTITY))
         identity: dict[str, int] = dict(zip(IDENTITY, words, strict=True))
         if identity["magic"] != LINK_MAGIC:

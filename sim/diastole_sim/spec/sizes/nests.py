@@ -58,6 +58,6 @@ class NestRules:
             chunk_side=c_side,
             lane_side=l_side,
             stream_blocks=self.stream_blocks,
-            held_blocks=self.stationary_blocks,
+            stationary_blocks=self.stationary_blocks,
             pass_blocks=self.rows,
         )

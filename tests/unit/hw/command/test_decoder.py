@@ -23,7 +23,7 @@ from support.commands import NESTS, ON_MACHINES, good, limits_of
 
 def roomy(data_width, *, vector=False):
     """The same with memories that hold whatever a nest may keep, which the decoder does not see."""
-    room = dict.fromkeys(("stream_blocks", "held_blocks"), 1 << 40)
+    room = dict.fromkeys(("stream_blocks", "stationary_blocks"), 1 << 40)
     kept = {
         field.name: dataclasses.replace(getattr(NESTS, field.name), **room)
         for field in dataclasses.fields(NESTS)

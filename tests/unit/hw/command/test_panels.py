@@ -52,7 +52,7 @@ def is_tight(limits, operation, nest, sizes):
     panels = taken.panels(nest, blocks_of(operation, sizes, limits.block))
     found = zip(
         (nest.keeps_stream, nest.keeps_stationary), panels, taken.slabs(nest),
-        (taken.stream_blocks, taken.held_blocks), strict=True,
+        (taken.stream_blocks, taken.stationary_blocks), strict=True,
     )  # fmt: skip
     return any(keeps and abs(panel - room) <= slab for keeps, panel, slab, room in found)
 
@@ -188,7 +188,7 @@ async def test_a_machine_with_less_room_takes_less():
     for short in ((0, 0), (1, 0), (0, 1)):
         rooms = [panel - less for panel, less in zip(panels, short, strict=True)]
         nests = {
-            name: replace(limits.nests.of(name), stream_blocks=rooms[0], held_blocks=rooms[1])
+            name: replace(limits.nests.of(name), stream_blocks=rooms[0], stationary_blocks=rooms[1])
             for name in NESTED
         }
         dut = Panels(replace(limits, nests=type(limits.nests)(**nests)))
@@ -239,10 +239,10 @@ async def test_planes_take_as_many_slabs(count, rows, cols, by_slot, rng):
         else:
             kept *= ceil(lanes / (own.groups * taken.lane_side))
         want = not (nest.keeps_stream and stream > taken.stream_blocks)
-        want = want and not (nest.keeps_stationary and kept > taken.held_blocks)
+        want = want and not (nest.keeps_stationary and kept > taken.stationary_blocks)
         assert found == want or nest.keep == "none", f"{operation} {nest} {sizes} {planes}"
         if want and nest.keep != "none":
             counts = planes[streamed], planes[held]
             assert cycles == cycles_of(limits, operation, nest, sizes, counts)
         seen.add((nest.keep, want))
-    assert {("both", True), ("both", False), ("stream", False), ("held", False)} <= seen
+    assert {("both", True), ("both", False), ("stream", False), ("stationary", False)} <= seen

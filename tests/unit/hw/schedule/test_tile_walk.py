@@ -45,7 +45,7 @@ def steps_of(plan, mode, nest=None):
     return Steps(
         t=filled.t_blocks, lanes=filled.groups * l_side, chunk=filled.chunk,
         lanes_outermost=filled.outer == "l", rooms=rooms,
-        keeps=(filled.keep in ("stream", "both"), filled.keep in ("held", "both")),
+        keeps=(filled.keep in ("stream", "both"), filled.keep in ("stationary", "both")),
         slabs=(slices * filled.t_blocks, slices * filled.groups * plan.rows),
     )  # fmt: skip
 
@@ -277,7 +277,7 @@ async def test_cycles(rests, rng):
     where the walk rests before it, from the next cycle on."""
     plan = make_plan(make_numerics(), 2, 2)
     sizes = (300, 40, 70)
-    steps = steps_of(plan, Mode.FORWARD, Nest(keep="held", groups=2))
+    steps = steps_of(plan, Mode.FORWARD, Nest(keep="stationary", groups=2))
     count = len(list(chunks_of(plan, steps, *sizes)))
     dut = design(TileWalk, plan)
     valid, busy = [], []

@@ -80,7 +80,7 @@ class Walk:
             "t_step": own.t_blocks, "l_step": own.groups * l_side, "c_step": own.chunk,
             "lanes_outermost": int(own.outer == "l"), "north": int(north),
             "keep_stream": int(own.keep in ("stream", "both")),
-            "keep_stationary": int(own.keep in ("held", "both")),
+            "keep_stationary": int(own.keep in ("stationary", "both")),
             "stream_slab": slices * own.t_blocks,
             "stationary_slab": slices * own.groups * plan.rows,
         }  # fmt: skip
@@ -213,7 +213,7 @@ async def test_every_pair_of_planes(rows, cols, widths, mode, rng):
     kept = set()
     ctx = await simulation(dut, limit=60_000)
     for blocks in ((1, 1, 1), (3, 2, 2), (5, 9, 11), (17, 3, 5), (9, 10, 3), (6, 6, 6)):
-        for keep in ("none", "stream", "held", "both"):
+        for keep in ("none", "stream", "stationary", "both"):
             planes = drawn_planes(widths, rng)
             nest = drawn_nest(limits, blocks, rng)
             asked = Nest(**{**vars(nest), "keep": keep})
@@ -225,7 +225,7 @@ async def test_every_pair_of_planes(rows, cols, widths, mode, rng):
             sizes = blocks[0] * plan.block - rng.randrange(plan.block), *blocks[1:]
             walk = Walk(plan)
             await walk_through(ctx, dut, walk, mode, sizes, planes, rng, nest, fresh=True)
-    assert kept == {"none", "stream", "held", "both"}
+    assert kept == {"none", "stream", "stationary", "both"}
 
 
 @pytest.mark.parametrize(

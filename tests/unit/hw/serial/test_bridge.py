@@ -82,10 +82,10 @@ def test_answers_to_the_bit():
         ),
     ):
         request = Frame(**{"sequence": 7, "address": 0} | values)
-        assert ask(line, **values | {"sequence": request.sequence}) == [request.answered(status)]
+        assert ask(line, **values | {"sequence": request.sequence}) == [request.reply(status)]
         assert [f.data for f in ask(line, **reading)] == [(7, 8)]
     nothing = Frame(operation=LinkOperation.READ_MEMORY, sequence=5, address=BASE, words=0)
-    assert ask(line, operation=LinkOperation.READ_MEMORY, address=BASE) == [nothing.answered()]
+    assert ask(line, operation=LinkOperation.READ_MEMORY, address=BASE) == [nothing.reply()]
     more = ask(line, operation=LinkOperation.IDENTIFY, address=12, words=4)
     assert [frame.data for frame in more] == [(SIZE, CLOCK_HZ, 0, 0)]
 
@@ -95,25 +95,25 @@ def test_the_first_word_that_fails_is_told_of():
     line = SimulatedLine()
     asked = {"sequence": 5, "address": BASE - 4, "words": 2}
     writing = Frame(operation=LinkOperation.WRITE_MEMORY, **asked)
-    assert ask(line, **vars(writing) | {"data": (7, 8)}) == [writing.answered(Status.NOWHERE)]
+    assert ask(line, **vars(writing) | {"data": (7, 8)}) == [writing.reply(Status.NOWHERE)]
     assert ask(line, operation=LinkOperation.READ_MEMORY, address=BASE, words=1)[0].data == (8,)
     reading = Frame(operation=LinkOperation.READ_MEMORY, **asked)
-    assert ask(line, **vars(reading)) == [reading.answered(Status.NOWHERE)]
+    assert ask(line, **vars(reading)) == [reading.reply(Status.NOWHERE)]
 
 
 def test_one_word_more_than_a_frame_may_have():
     line = SimulatedLine(gap=0)
     writing = Frame(operation=LinkOperation.WRITE_MEMORY, sequence=5, address=BASE, words=MAX_WORDS)
     data = (1,) * (MAX_WORDS + 1)
-    assert ask(line, **vars(writing) | {"data": data}) == [writing.answered(Status.REFUSED)]
+    assert ask(line, **vars(writing) | {"data": data}) == [writing.reply(Status.REFUSED)]
     assert ask(line, operation=LinkOperation.READ_MEMORY, address=BASE, words=1)[0].data == (0,)
 
 
 def test_what_is_no_request_has_no_answer():
     line = SimulatedLine()
     request = Frame(operation=LinkOperation.READ_MEMORY, sequence=1, address=BASE, words=1)
-    assert exchange(line, on_line(request.answered(data=(1,)).encode())) == []
-    assert exchange(line, on_line(request.answered(Status.NOWHERE).encode())) == []
+    assert exchange(line, on_line(request.reply(data=(1,)).encode())) == []
+    assert exchange(line, on_line(request.reply(Status.NOWHERE).encode())) == []
     assert exchange(line, on_line(request.encode()[:4])) == []
     assert exchange(line, on_line(b"")) == []
     assert exchange(line, on_line(request.encode() + bytes(4 * 300)))[0].status == Status.REFUSED
@@ -155,11 +155,11 @@ def test_what_comes_while_it_is_at_work_is_not_heard(rounds, rng):
         data = [rng.getrandbits(32) for _ in asked]
         frames = [Frame(**vars(f) | {"data": (word,)}) for f, word in zip(asked, data, strict=True)]
         answers = exchange(line, b"".join(on_line(frame.encode()) for frame in frames))
-        assert answers[0] == frames[0].answered()
+        assert answers[0] == frames[0].reply()
         missed += len(frames) - len(answers)
         for answer in answers:
             number = answer.sequence - 99 * round_
-            assert answer == frames[number].answered()
+            assert answer == frames[number].reply()
             at = {
                 "operation": LinkOperation.READ_MEMORY,
                 "address": BASE + 256 * number,

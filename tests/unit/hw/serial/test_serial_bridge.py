@@ -32,7 +32,7 @@ async def test_an_identification():
     await ctx.tick().repeat(45 * 10 * DIVISOR)
     (frame,) = FrameReader().feed(bytes(decoded_levels(levels, DIVISOR)))
     words = (LINK_MAGIC, 0x10000, *sizes.values())
-    assert Frame.decode(frame) == asked.answered(data=words)
+    assert Frame.decode(frame) == asked.reply(data=words)
 
 
 @pytest.mark.parametrize(
@@ -60,5 +60,5 @@ async def test_a_word_that_is_read(asks, word):
     await drive_octets(ctx, dut.rx, on_line(asked.encode()), DIVISOR)
     await ctx.tick().repeat(25 * 10 * DIVISOR)
     (frame,) = FrameReader().feed(bytes(decoded_levels(levels, DIVISOR)))
-    assert Frame.decode(frame) == asked.answered(data=(word,))
+    assert Frame.decode(frame) == asked.reply(data=(word,))
     assert where == {(word, 8)}

@@ -52,7 +52,9 @@ def check(dut, words, offset, rng, p_read=1.0):
         found.append(floats)
         overflows += overflow
     cases += [gap(rng, dut) for _ in range(2 * CYCLES)]
-    delays = {"sums": 1, "poison": 1} | dict.fromkeys(("stream", "stationary"), 1 + dut.late)
+    delays = {"sums": 1, "poison": 1} | dict.fromkeys(
+        ("stream", "stationary"), 1 + dut.exponent_delay
+    )
     check_pipeline(dut, cases, CYCLES, hold={"offset": offset}, delays=delays)
     return found, overflows
 
@@ -81,7 +83,7 @@ def random_word(rng, dut):
     return Word(sums, rng.randrange(256), stationary, poison)
 
 
-SHAPES = [  # lanes, bits, bounds, poison, late
+SHAPES = [  # lanes, bits, bounds, poison, exponent_delay
     (1, 40, 1, False, False),
     (2, 26, 2, True, True),
     (4, 63, 1, True, False),
@@ -93,11 +95,18 @@ SHAPES = [  # lanes, bits, bounds, poison, late
 
 @pytest.mark.parametrize("p_read", [1.0, 0.4], ids=["free", "gaps"])
 @pytest.mark.parametrize("sinks", [1, 3])
-@pytest.mark.parametrize("lanes, sum_bits, bounds, poisonable, late", SHAPES)
+@pytest.mark.parametrize("lanes, sum_bits, bounds, poisonable, exponent_delay", SHAPES)
 @pytest.mark.sampled(4)
-def test_floats_of_every_word(lanes, sum_bits, bounds, poisonable, late, sinks, p_read, rng):
+def test_floats_of_every_word(
+    lanes, sum_bits, bounds, poisonable, exponent_delay, sinks, p_read, rng
+):
     """Sums of every length at scales from far below the smallest float to far above the largest."""
-    sizes = {"lanes": lanes, "sum_bits": sum_bits, "bounds": bounds, "late": late}
+    sizes = {
+        "lanes": lanes,
+        "sum_bits": sum_bits,
+        "bounds": bounds,
+        "exponent_delay": exponent_delay,
+    }
     dut = design(FloatLanes, **sizes, sinks=sinks, poisonable=poisonable)
     offset = rng.choice([-120, 0, 254 + sum_bits, 300, 600])
     words = [random_word(rng, dut) for _ in range(60)]
@@ -114,11 +123,17 @@ class FloatWord(Word):
         return self.stream, self.stationary, self.poison
 
 
-@pytest.mark.parametrize("late", [False, True], ids=["in time", "late"])
+@pytest.mark.parametrize("exponent_delay", [False, True], ids=["in time", "late"])
 @pytest.mark.parametrize("poisonable", [False, True])
-def test_floats_of_floats(poisonable, late, rng):
+def test_floats_of_floats(poisonable, exponent_delay, rng):
     """Of every size that an accumulator holds, at any scale."""
-    sizes = {"lanes": 4, "sum_bits": 40, "bounds": 2, "mantissa": 9, "late": late}
+    sizes = {
+        "lanes": 4,
+        "sum_bits": 40,
+        "bounds": 2,
+        "mantissa": 9,
+        "exponent_delay": exponent_delay,
+    }
     dut = design(FloatLanes, **sizes, poisonable=poisonable)
     words = []
     for _ in range(80):

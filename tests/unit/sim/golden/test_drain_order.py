@@ -12,7 +12,7 @@ from diastole_sim.spec.stream_table import Walk
 from support.random_programs import tile_lines
 
 PLACE = ProgramPlace(first=0, length=1, streams=0)
-MEMORIES = {"chunk_side": 1, "stream_blocks": 99, "held_blocks": 99, "pass_blocks": 1}
+MEMORIES = {"chunk_side": 1, "stream_blocks": 99, "stationary_blocks": 99, "pass_blocks": 1}
 NESTS = ProductNests(
     forward=NestLimits(t_blocks=(1, 2, 3), groups=(1, 2), chunk=(1,), lane_side=2, **MEMORIES),
     dx=NestLimits(t_blocks=(1, 2), groups=(1, 3), chunk=(1,), lane_side=1, **MEMORIES),

@@ -18,7 +18,7 @@ def test_two_beats_a_row():
     outputs.write_block(0, blocks[0], 0)
     assert outputs.write_beats == 16
     assert outputs.row == FIRST_ROW + 15
-    assert outputs.answered == FIRST_ROW + 15 + 23
+    assert outputs.last_response == FIRST_ROW + 15 + 23
     assert outputs.idle == FIRST_ROW + 16
 
 
@@ -40,7 +40,7 @@ def test_a_mask_is_a_beat_at_its_end():
 def test_vectors_are_written_in_the_last_block_of_a_line():
     outputs, blocks = outputs_of(Kind.ROW)
     outputs.write_block(0, blocks[0], 0)
-    assert (outputs.write_beats, outputs.answered) == (0, 0)
+    assert (outputs.write_beats, outputs.last_response) == (0, 0)
     outputs.write_block(0, blocks[7], 20)
     assert outputs.write_beats == 8
     columns, blocks = outputs_of(Kind.COLUMN, by_columns=True)
@@ -64,4 +64,4 @@ def test_the_converter_takes_an_image_word_by_word():
     assert outputs.image_row >= FIRST_ROW + 1023  # 16 words a block
     assert outputs.row < outputs.image_row - 64  # so many rows wait
     assert outputs.row > outputs.image_row - 2 * 64 - 10  # and no more
-    assert outputs.answered > outputs.image.end() > outputs.image_row
+    assert outputs.last_response > outputs.image.end() > outputs.image_row

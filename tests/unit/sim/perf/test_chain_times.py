@@ -119,7 +119,7 @@ def test_an_image_waits_for_the_one_before():
 def test_all_is_later_by_when_it_begins():
     task = task_of([move(Source.S0, o=0)], inputs=[Kind.F32], outputs=[Kind.F32])
     now, later = (estimate_chain(modelled_vector(), task, at) for at in (0, 500))
-    assert (later.done, later.answered) == (now.done + 500, now.answered + 500)
+    assert (later.done, later.last_response) == (now.done + 500, now.last_response + 500)
     assert (later.read_beats, later.write_beats) == (1024, 1024)
 
 

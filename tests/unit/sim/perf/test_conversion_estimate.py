@@ -151,14 +151,14 @@ def test_of_the_documents(data_width, cycles):
 
 def test_a_known_scale_saves_a_reading():
     shape = (64, 64)
-    known, found = (estimated("fp8", "x", shape, scale_known=known) for known in (True, False))
+    known, found = (estimated("fp8", "x", shape, has_scale=known) for known in (True, False))
     assert found.read_beats == 2 * known.read_beats
     assert found.cycles - known.cycles >= known.read_beats
-    assert estimated("squares", "x", shape, scale_known=True) == estimated("squares", "x", shape)
+    assert estimated("squares", "x", shape, has_scale=True) == estimated("squares", "x", shape)
     delayed = make_numerics(block=8, formats="fp8_e4m3", source="delayed")
     bus = {"data_width": 64, "memory": Memory.axi(20)}
     assert estimate_conversion(delayed, "x", *shape, **bus) == known
-    assert estimate_conversion(delayed, "x", *shape, **bus, scale_known=False) == found
+    assert estimate_conversion(delayed, "x", *shape, **bus, has_scale=False) == found
 
 
 @pytest.mark.parametrize("history", [1, 9])

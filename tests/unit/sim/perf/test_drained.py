@@ -10,7 +10,7 @@ from diastole_sim.spec.stream_table import Kind
 from support.vector_model import NUMERICS, modelled_vector, move, task_of
 
 MACHINE = ModelledMachine.of(NUMERICS, rows=2, cols=2, data_width=128, memory=Memory.axi())
-SHORT = Nest(t_blocks=2, chunk=2, keep="held")
+SHORT = Nest(t_blocks=2, chunk=2, keep="stationary")
 
 
 def drained(instructions, *, cols=64, nest=SHORT, **options):

@@ -74,7 +74,10 @@ def test_long_products(name, op, number, rng):
 @pytest.mark.parametrize("outer", ["t", "l"])
 def test_operands_that_stay(outer):
     """Of a few blocks along the lanes and the contraction: W is loaded once."""
-    machine, nest = MACHINES["nano"], Nest(t_blocks=8, groups=1, chunk=2, outer=outer, keep="held")
+    machine, nest = (
+        MACHINES["nano"],
+        Nest(t_blocks=8, groups=1, chunk=2, outer=outer, keep="stationary"),
+    )
     found = estimate_long(machine, "forward", 5000, 30, 28, nest)
     near(found, estimate(machine, "forward", 5000, 30, 28, nest))
     again = estimate_long(machine, "forward", 5000, 30, 28, Nest(t_blocks=8, groups=1, chunk=2))
@@ -86,8 +89,15 @@ def test_operands_that_stay(outer):
     [
         # 25 chunks of the contraction of 16 elements, 147 = 128 + 19 vectors by 4 groups: a tile of
         # 19 vectors is over before the one of 128 has been written.
-        ("dw", 3136, 147, 64, "t_blocks=16,groups=4,chunk=2,keep=held", 196 * (128 + 19) * 4),
-        ("forward", 784, 1152, 128, "t_blocks=16,groups=4,chunk=8,outer=l,keep=held", 72 * 784 * 8),
+        ("dw", 3136, 147, 64, "t_blocks=16,groups=4,chunk=2,keep=stationary", 196 * (128 + 19) * 4),
+        (
+            "forward",
+            784,
+            1152,
+            128,
+            "t_blocks=16,groups=4,chunk=8,outer=l,keep=stationary",
+            72 * 784 * 8,
+        ),
     ],
 )
 def test_a_last_tile_that_is_short(op, m, k, n, nest, slots):

@@ -38,5 +38,5 @@ def test_as_the_unit_is_tested_with(operation, formats, rows, cols, rng):
 def test_nothing_is_counted_where_nothing_is_kept():
     machine = ModelledMachine.of(make_numerics(block=2), rows=1, cols=1, data_width=32)
     assert counting_cycles(machine, loops_of(machine, "forward", 9, 9, 9)) == 0
-    kept = loops_of(machine, "forward", 9, 9, 9, Nest(keep="held"))
+    kept = loops_of(machine, "forward", 9, 9, 9, Nest(keep="stationary"))
     assert counting_cycles(machine, kept) > 0

@@ -26,7 +26,7 @@ MACHINES = {
 }
 LIMITS = NestLimits(
     t_blocks=(1, 2, 4, 8, 16), groups=(1, 2, 3, 4), chunk=(2, 4, 6, 8),
-    chunk_side=2, lane_side=2, stream_blocks=256, held_blocks=2048, pass_blocks=2,
+    chunk_side=2, lane_side=2, stream_blocks=256, stationary_blocks=2048, pass_blocks=2,
 )  # fmt: skip
 """Of a product whose sums leave to the east."""
 FACTORS = {"forward": "xw", "dx": ("dy", "w"), "dw": ("x", "dy")}
@@ -46,7 +46,11 @@ def widths_of(op, streams, helds):
     "keep, loads, frees",
     [  # of what streams, of what is held: pairs 00 10 20 01 11 21 of two chunks, in two T tiles
         ("none", ("111000" * 4, "100100" * 4), ("000111" * 4, "001001" * 4)),
-        ("held", ("111000" * 4, "100100" * 2 + "0" * 12), ("000111" * 4, "0" * 12 + "001001" * 2)),
+        (
+            "stationary",
+            ("111000" * 4, "100100" * 2 + "0" * 12),
+            ("000111" * 4, "0" * 12 + "001001" * 2),
+        ),
         ("stream", ("111000" * 4, "100100" * 4), ("000111" * 4, "001001" * 4)),  # of one lane tile
     ],
 )
@@ -84,7 +88,7 @@ def test_pairs_of_planes_are_the_innermost_loops(keep, loads, frees):
 
 @pytest.mark.parametrize("streams, helds", [(1, 1), (2, 1), (1, 3), (2, 4)])
 @pytest.mark.parametrize("outer", ["t", "l"])
-@pytest.mark.parametrize("keep", ["none", "stream", "held", "both"])
+@pytest.mark.parametrize("keep", ["none", "stream", "stationary", "both"])
 @pytest.mark.sampled(3)
 def test_bytes_of_nests_in_closed_form(outer, keep, streams, helds):
     """128 x 192 x 128: 2 T tiles of 8 blocks, 6 lane tiles of 4, 2 chunks of 8. A row of what
@@ -94,7 +98,7 @@ def test_bytes_of_nests_in_closed_form(outer, keep, streams, helds):
     widths = widths_of("forward", streams, helds)
     found = estimate(FAST, "forward", 128, 192, 128, nest, widths)
     stream_tiles = 2 if keep in ("stream", "both") else 2 * 6
-    held_tiles = 6 if keep in ("held", "both") else 2 * 6
+    held_tiles = 6 if keep in ("stationary", "both") else 2 * 6
     beats = 2 * (streams * stream_tiles * 8 * 25 + helds * held_tiles * 8 * 13) + 2 * 6 * 2
     assert found.read_beats == beats
     assert found.write_beats == 128 * 192 * 4 // 8

@@ -160,16 +160,16 @@ def test_what_is_kept_is_counted_behind_the_fetch():
 
 
 def test_answers_end_a_command_that_writes():
-    written = ChainTimes(done=100, answered=120, read_beats=0, write_beats=1)
+    written = ChainTimes(done=100, last_response=120, read_beats=0, write_beats=1)
     assert ended(written) > 120
-    assert ended(replace(written, answered=0)) <= 100
+    assert ended(replace(written, last_response=0)) <= 100
 
 
 def test_the_nest_of_a_command():
-    nest = Nest(t_blocks=2, chunk=4, keep="held", outer="l")
+    nest = Nest(t_blocks=2, chunk=4, keep="stationary", outer="l")
     made = replace(chain(), nest_t=2, nest_chunk=4, nest_outer=1, nest_keep=2)
     assert nest_of(made).t_blocks == nest.t_blocks
-    assert (nest_of(made).outer, nest_of(made).keep) == ("l", "held")
+    assert (nest_of(made).outer, nest_of(made).keep) == ("l", "stationary")
 
 
 @pytest.mark.parametrize("free", [0, 6000])

@@ -19,7 +19,7 @@ def test_it_ends_when_its_last_block_has_gone_through():
             fed.block(block, last if number == len(blocks) - 1 else 16 * number)
         ends.append(fed.end())
         assert fed.end() == ends[-1]
-        assert 0 < fed.answered - fed.end() < 30
+        assert 0 < fed.last_response - fed.end() < 30
     assert ends[1] - ends[0] == 4000
     assert 1000 < ends[0] < 1200
 

@@ -35,4 +35,4 @@ def test_scales_are_stored_every_second_cycle(of_slots):
     )
     assert scales.done - constants.done == 100
     assert scales.write_beats == constants.write_beats == 25
-    assert scales.answered > scales.done
+    assert scales.last_response > scales.done

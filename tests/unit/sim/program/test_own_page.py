@@ -114,7 +114,8 @@ def test_four_steps_of_lion(own, bias, factor, np_rng):
 
 @pytest.mark.parametrize("g, sign", [(1e-37, 1), (-1e-37, -1), (1e38, 1), (np.inf, 1), (0, 0)])
 def test_the_sign_of_any_number(own, g, sign):
-    """All that binary32 has; a NaN stays one, so that the end of a training shows it."""
+    """Lion takes the sign of small, large and infinite numbers and of 0. A NaN stays a NaN, so that
+    the end of a training reports the NaN."""
     chain, optimiser = made_lion(own).chain(Options()), made_lion(own)
     constants = {**optimiser.constants(), **optimiser.of_step(0)}
     zeros = np.zeros((1, 1))

@@ -8,8 +8,8 @@ from diastole_sim.program.memory_plan import MemoryPlan
 from diastole_sim.program.step_widths import (
     LOGGED,
     StepWidths,
-    chosen_widths,
     first_widths,
+    width_history,
     widths_of,
 )
 from diastole_sim.spec.command import Command
@@ -65,10 +65,10 @@ def test_decisions_are_the_rule_s(widths, groupings, np_rng, monkeypatch):
     run.train(STEPS - 2)
     assert len(watch.seen) == layers * (1 + 3 * STEPS + 1)
     assert [each[3] for each in watch.seen] == [each[4] for each in watch.seen]
-    chosen = watch.rule.chosen
+    chosen = watch.rule.history
     assert {width for each in chosen.values() for width in each} == {2, 4}
     expected = {name: each[:STEPS] for name, each in chosen.items()}
-    assert chosen_widths(run.widths(), FAST, layers) == expected
+    assert width_history(run.widths(), FAST, layers) == expected
 
 
 @pytest.mark.parametrize("kind, width", [("low", 2), ("high", 4)])
@@ -80,7 +80,7 @@ def test_widths_that_stay(kind, width, np_rng, monkeypatch):
     run.train(STEPS)
     run.evaluate()
     assert {each[3] for each in watch.seen if each[0] != "w"} == {width}
-    chosen = chosen_widths(run.widths(), precision, 2)
+    chosen = width_history(run.widths(), precision, 2)
     assert chosen == {f"layer{n}.{name}": [width] * STEPS for n in range(2) for name in ("X", "dY")}
 
 

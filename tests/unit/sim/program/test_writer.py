@@ -31,7 +31,7 @@ def nests(t_blocks, groups):
         chunk_side=1,
         lane_side=1,
         stream_blocks=64,
-        held_blocks=64,
+        stationary_blocks=64,
         pass_blocks=1,
     )
 

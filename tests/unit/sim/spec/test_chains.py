@@ -18,7 +18,7 @@ from diastole_sim.spec.stream_table import Descriptor, Kind, PanelOrder, Walk
 SIDES = {"chunk_side": 1, "lane_side": 2, "pass_blocks": 1}
 NESTS = NestLimits(
     t_blocks=(1, 2, 4, 8, 16, 32), groups=(1, 2, 4, 8, 16), chunk=(1,), stream_blocks=4096,
-    held_blocks=4096, **SIDES,
+    stationary_blocks=4096, **SIDES,
 )  # fmt: skip
 LIMITS = Limits(
     block=4,

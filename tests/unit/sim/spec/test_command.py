@@ -50,10 +50,10 @@ def product(opcode, **changes):
 
 EVERY = [CONVERT, *map(product, PRODUCTS)]
 NESTED = (Opcode.FORWARD, Opcode.DX, Opcode.DW)
-NEST = Nest(t_blocks=16, groups=3, chunk=24, outer="l", keep="held")
+NEST = Nest(t_blocks=16, groups=3, chunk=24, outer="l", keep="stationary")
 SOME = NestLimits(
     t_blocks=(1, 16), groups=(1, 2, 3), chunk=(8, 24),
-    chunk_side=4, lane_side=2, stream_blocks=96, held_blocks=36, pass_blocks=2,
+    chunk_side=4, lane_side=2, stream_blocks=96, stationary_blocks=36, pass_blocks=2,
 )  # fmt: skip
 
 
@@ -126,10 +126,14 @@ def test_nests(opcode):
 @pytest.mark.parametrize("opcode", NESTED, ids=lambda opcode: opcode.name)
 def test_what_a_nest_keeps_must_fit(opcode):
     """A block along every axis: a slab each, of 6 slices of 16 blocks, and of 3 times 2."""
-    for short, keeps in ((None, ""), ("stream_blocks", "stream"), ("held_blocks", "held")):
+    for short, keeps in (
+        (None, ""),
+        ("stream_blocks", "stream"),
+        ("stationary_blocks", "stationary"),
+    ):
         room = replace(SOME, **({short: getattr(SOME, short) - 1} if short else {}))
         limits = replace(LIMITS, nests=ProductNests(forward=room, dx=room, dw=room))
-        for bits, keep in enumerate(("none", "stream", "held", "both")):
+        for bits, keep in enumerate(("none", "stream", "stationary", "both")):
             command = product(opcode, nest=replace(NEST, keep=keep))
             assert command.nest_keep == bits
             refused = bool(keeps) and keep in (keeps, "both")

@@ -87,7 +87,7 @@ def test_fields_of_one_operation_do_not_overlap():
 @pytest.mark.parametrize("opcode", PLAIN, ids=name)
 @pytest.mark.parametrize("skip", [False, True])
 def test_a_product_with_a_chain_is_the_product_without_its_result(opcode, skip):
-    nest = Nest(t_blocks=16, groups=3, chunk=24, outer="l", keep="held")
+    nest = Nest(t_blocks=16, groups=3, chunk=24, outer="l", keep="stationary")
     shape = {"m": 3, "n": 5, "k": 7, "nest": nest}
     made = Command.chained(opcode, PLACE, **shape, **READS[opcode], skip=skip)
     plain = words(Command.product(Opcode(PLAIN[opcode]), **shape, **READS[opcode], out_a=0))

@@ -18,7 +18,7 @@ NEST = NestLimits(
     chunk_side=1,
     lane_side=1,
     stream_blocks=8,
-    held_blocks=8,
+    stationary_blocks=8,
     pass_blocks=1,
 )
 BITS = {"x": 8, "w": 16, "dy": 24}
@@ -99,7 +99,7 @@ def test_operands(opcode):
 
 def test_a_nest_must_take_the_most_planes():
     """What is held stays: 5 blocks in one plane fit, those in two do not."""
-    nest = Nest(t_blocks=1, groups=1, chunk=4, keep="held")
+    nest = Nest(t_blocks=1, groups=1, chunk=4, keep="stationary")
     sizes = {"m": 8, "n": 4, "k": 16}
     places = dict.fromkeys(ADDRESSES[Opcode.FORWARD], 0)
 

@@ -5,7 +5,7 @@ import pytest
 from diastole_sim.spec.command_errors import VECTOR_ERRORS
 from diastole_sim.spec.command_table import VECTOR_OPCODES, machine_fields, opcodes_of
 from diastole_sim.spec.reference import (
-    Described,
+    MachineSet,
     command_tables,
     error_table,
     reference,
@@ -14,7 +14,7 @@ from diastole_sim.spec.reference import (
 )
 from diastole_sim.spec.registers import BY_NAME, REGISTERS, VERSION, registers_of
 
-ONE = Described(planes=False, vector=False, choices=False, config_hash=0xABCD)
+ONE = MachineSet(planes=False, vector=False, choices=False, config_hash=0xABCD)
 
 
 def test_reference_has_every_name():
@@ -51,14 +51,14 @@ def test_errors_of_a_machine():
     lines = error_table(ONE)
     assert lines[1] == "1, 2, 3, 10, 12, 4, 11, 9, 5, 16."
     assert not {row[1] for row in rows(lines)} & {code.name for code in VECTOR_ERRORS}
-    assert error_table(Described())[1].endswith("16, 17, 13.")
+    assert error_table(MachineSet())[1].endswith("16, 17, 13.")
 
 
 @pytest.mark.parametrize("planes", [False, True])
 @pytest.mark.parametrize("vector", [False, True])
 def test_registers_of_a_machine_with_their_reset_values(planes, vector):
-    described = Described(planes=planes, vector=vector, config_hash=0xABCD)
-    lines = register_table(described)
+    machines = MachineSet(planes=planes, vector=vector, config_hash=0xABCD)
+    lines = register_table(machines)
     listed = {row[2]: row for row in rows(lines) if row[0].startswith("0x")}
     assert list(listed) == [r.name.upper() for r in registers_of(planes=planes, vector=vector)]
     assert listed["CONFIG_HASH"][3:5] == ["constant", "0xABCD"]
@@ -70,4 +70,4 @@ def test_registers_of_a_machine_with_their_reset_values(planes, vector):
 
 def test_bars_in_cells_are_no_borders():
     assert table("a", rows=[("|x|",)]) == ["| a |", "| --- |", "| \\|x\\| |"]
-    assert "\\|k4 - 4 k2\\|" in "\n".join(register_table(Described()))
+    assert "\\|k4 - 4 k2\\|" in "\n".join(register_table(MachineSet()))

@@ -54,7 +54,7 @@ def test_a_frame_by_hand():
     want = bytes.fromhex("7e 040112 7d5e 7d5d000000 05000000") + fcs + b"\x7e"
     assert on_line(body) == want
     assert Frame.decode(body) == request
-    answer = request.answered(Status.NOWHERE)
+    answer = request.reply(Status.NOWHERE)
     assert answer.encode() == bytes.fromhex("b401127e 7d000000")
     assert Frame.decode(answer.encode()) == answer
 

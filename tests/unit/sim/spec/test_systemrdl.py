@@ -2,29 +2,29 @@
 
 import pytest
 
-from diastole_sim.spec.reference import Described, locked
+from diastole_sim.spec.reference import MachineSet, locked
 from diastole_sim.spec.registers import SPECIAL
 from diastole_sim.spec.systemrdl import systemrdl
 
 compiler = pytest.importorskip("systemrdl", reason="systemrdl-compiler reads the register map")
 
-ALL = Described(config_hash=0x12345678)
-FEW = Described(planes=False, vector=False, choices=False, config_hash=1)
+ALL = MachineSet(config_hash=0x12345678)
+FEW = MachineSet(planes=False, vector=False, choices=False, config_hash=1)
 
 
-def compiled(described, tmp_path, **options):
+def compiled(machines, tmp_path, **options):
     path = tmp_path / "map.rdl"
-    path.write_text(systemrdl("machine", described, **options))
+    path.write_text(systemrdl("machine", machines, **options))
     reader = compiler.RDLCompiler()
     reader.compile_file(str(path))
     return {node.inst_name: node for node in reader.elaborate().top.registers()}
 
 
-@pytest.mark.parametrize("described", [ALL, FEW], ids=["all", "few"])
-def test_registers_bits_and_resets(described, tmp_path):
-    nodes = compiled(described, tmp_path)
-    assert list(nodes) == [register.name for register in described.registers]
-    for register in described.registers:
+@pytest.mark.parametrize("machines", [ALL, FEW], ids=["all", "few"])
+def test_registers_bits_and_resets(machines, tmp_path):
+    nodes = compiled(machines, tmp_path)
+    assert list(nodes) == [register.name for register in machines.registers]
+    for register in machines.registers:
         node = nodes[register.name]
         assert node.absolute_address == register.offset
         assert node.get_property("regwidth") == 32 * register.words
@@ -37,23 +37,23 @@ def test_registers_bits_and_resets(described, tmp_path):
         if value is not None:
             assert value == (0, (31 if bits else register.bits) - 1)
             field = node.get_child_by_name("value")
-            assert field.get_property("reset") == described.reset_value(register)
+            assert field.get_property("reset") == machines.reset_value(register)
             assert field.is_sw_writable == locked(register)
         assert ("locked while" in node.get_property("desc")) == locked(register)
 
 
-@pytest.mark.parametrize("described", [ALL, FEW], ids=["all", "few"])
-def test_by_words_no_register_is_wider_than_the_bus(described, tmp_path):
-    nodes = compiled(described, tmp_path, by_words=True)
+@pytest.mark.parametrize("machines", [ALL, FEW], ids=["all", "few"])
+def test_by_words_no_register_is_wider_than_the_bus(machines, tmp_path):
+    nodes = compiled(machines, tmp_path, by_words=True)
     expected = {}
-    for register in described.registers:
+    for register in machines.registers:
         expected[register.offset] = (register.name, min(register.bits, 32))
         if register.bits > 32:
             expected[register.offset + 4] = (f"{register.name}_high", register.bits - 32)
     assert {node.absolute_address: name for name, node in nodes.items()} == {
         offset: name for offset, (name, _) in expected.items()
     }
-    for register in described.registers:
+    for register in machines.registers:
         for node in (nodes[name] for name in nodes if name.removesuffix("_high") == register.name):
             assert node.get_property("regwidth") == 32
             value = node.get_child_by_name("value")

@@ -98,16 +98,16 @@ def test_what_optimisers_are_told(task):
 
 def test_what_a_result_says(task):
     options = ProgramOptions(limits=LIMITS, optimizer="adam", hidden=(3,))
-    assert options.described(task) == {
+    assert options.description(task) == {
         "optimizer": "adam", "rate": 0.01, "momentum": None, "betas": (0.9, 0.999),
         "weight_decay": 0.0, "hidden": (3,), "activation": "relu", "clip": None, "loss_scale": None,
         "optimizer_sha256": None, "activation_sha256": None,
         "loss_scale_floor": (), "schedule": "linear", "warmup": 0, "step_size": None, "gamma": None,
     }  # fmt: skip
     assert replace(options, rate=2.0).first_rate(task) == 2.0
-    sgd = replace(options, optimizer="sgd", weight_decay=0.5).described(task)
+    sgd = replace(options, optimizer="sgd", weight_decay=0.5).description(task)
     assert (sgd["momentum"], sgd["betas"], sgd["weight_decay"]) == (task.momentum, None, 0.5)
-    assert replace(options, optimizer="adamw").described(task)["weight_decay"] == 0.01
+    assert replace(options, optimizer="adamw").description(task)["weight_decay"] == 0.01
 
 
 # Networks whose tables do not fit at once.

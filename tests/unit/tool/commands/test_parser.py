@@ -55,7 +55,7 @@ def numeric_options():
 @pytest.mark.parametrize("parse", numeric_options())
 @pytest.mark.parametrize("text", ["\u0663", "1_0", "nan", "inf", "1e999", "\uff18", "9" * 5000])
 def test_numbers_are_of_the_digits_0_to_9(parse, text):
-    """Alone, and where an option takes several."""
+    """Other digits and texts are refused, in a single number and in a list of numbers."""
     for words in (text, f"{text},{text}", f"{text},{text},{text}"):
         with pytest.raises(argparse.ArgumentTypeError) as caught:
             parse(words)
@@ -63,7 +63,7 @@ def test_numbers_are_of_the_digits_0_to_9(parse, text):
 
 
 def test_defaults_that_help_states():
-    """Where an option has a default of its own, its help says that one."""
+    """The help of every option with a default states this default."""
     parsers = cli.make_parser()._subparsers._group_actions[0].choices
     seen = 0
     for name, parser in parsers.items():

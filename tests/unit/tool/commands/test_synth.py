@@ -66,7 +66,7 @@ def routed(mhz):
         said("routing")
         return Synthesis(
             request=Request(target=ECP5, route=True),
-            tree=Component(name="t", instances=1, own={"sites": 1}, parts=()),
+            tree=Component(name="t", instances=1, local={"sites": 1}, parts=()),
             harness={},
             design=Design(top="t", machine=""),
             versions={},

@@ -248,7 +248,8 @@ def test_widths_that_the_machine_decides(diastole):
 
 
 def test_decisions_are_those_of_a_host(diastole):
-    """Its steps round functions and sums otherwise, so that one may once differ."""
+    """The steps of a host round functions and sums in a different way. With these seeds and steps,
+    all decisions agree nevertheless."""
     words = ("train", "nano.toml", "--task", "digits", "--steps", "16", "--backend", "golden")
     host, machine = (
         diastole(*words, *FAST, "--set", f"vector.enable={unit}", "--json").json

@@ -1,4 +1,4 @@
-"""A run: what its key hangs on, what it finds, and what becomes of one that fails."""
+"""A run of a comparison: the inputs of its key, its results, and a run that fails."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""All runs of a comparison: which there are, and whose results are whose."""
+"""All runs of a comparison: the list of runs, and the results of each configuration."""
 
 from dataclasses import replace
 
@@ -33,7 +33,8 @@ def runs():
 
 
 def test_every_configuration_with_every_seed_and_float32():
-    """Machines that differ in their geometry alone have the same bits: one run, by the first."""
+    """Machines that differ in their geometry alone have the same bits, and share one run under the
+    first name."""
     jobs = runs().jobs
     assert [str(job) for job in jobs.values()] == [
         f"{name}, seed {seed}" for seed in (3, 1) for name in ("float32", "plain", "bfp2")
@@ -43,7 +44,8 @@ def test_every_configuration_with_every_seed_and_float32():
 
 
 def test_results_go_to_their_configurations():
-    """By key; two that share a run both have it; one that failed is absent."""
+    """Results are found by key. Configurations that share a run have equal results. A failed run is
+    absent."""
     of = runs()
     done = {}
     for key, job in of.jobs.items():

@@ -53,7 +53,7 @@ def test_numbers_are_those_of_the_tensors(page):
     for name, operand in operands.items():
         values = np.array(data["tensors"][name]["values"], np.float32)
         assert np.array_equal(values, operand.values(0))
-        assert np.array_equal(np.array(data["given"][name], np.float32), operand.floats)
+        assert np.array_equal(np.array(data["inputs"][name], np.float32), operand.floats)
         made = data["tensors"][name]["made"]
         assert made["significand"] == operand.conversions[0].significand.tolist()
         assert (made["draws"] is None) == (name != "dY"), "the class that rounds with draws"

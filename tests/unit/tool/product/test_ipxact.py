@@ -55,7 +55,7 @@ def test_registers_are_words_of_the_bus(facts):
     assert number(block, "width") == 32
     found = {number(each, "addressOffset"): each for each in block.iterfind("register", NAMESPACE)}
     assert all(number(each, "size") == 32 for each in found.values())
-    for register in facts.described.registers:
+    for register in facts.machines.registers:
         for word in range(register.words):
             each = found.pop(register.offset + 4 * word)
             assert text(each, "name") == register.name + "_high" * word
@@ -71,7 +71,7 @@ def test_registers_are_words_of_the_bus(facts):
                 if not register.layout:
                     assert number(field, "bitWidth") == min(32, register.bits - 32 * word)
     assert found == {}
-    assert number(block, "range") >= facts.described.registers[-1].offset + 4
+    assert number(block, "range") >= facts.machines.registers[-1].offset + 4
 
 
 def test_values_after_a_reset():

@@ -25,14 +25,14 @@ def test_maps_are_those_of_the_machine():
         assert set(files) == paths
         assert files["regs/component.xml"] == ("registers", ipxact(facts))
         rdl, text = (files[f"regs/{facts.name}.{end}"][1] for end in ("rdl", "md"))
-        assert rdl == facts.heading("//") + systemrdl(facts.name, facts.described)
+        assert rdl == facts.heading("//") + systemrdl(facts.name, facts.machines)
         for section, table in (
             (registers, register_table),
             (commands, command_tables),
             (errors, error_table),
         ):
             lines = section(facts)
-            assert lines[-3:] == table(facts.described)[-3:]
+            assert lines[-3:] == table(facts.machines)[-3:]
             assert "\n".join(lines) in text
     assert "forward_chain" in text
     assert "forward_chain" not in register_maps(FACTS)["regs/little.md"][1]

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from diastole.report.palette import DARK, LIGHT, themed, variables
+from diastole.report.palette import DARK, LIGHT, apply_theme, variables
 
 THEMES = pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
 TEXTS = ["ink", "faint", "stream", "sums"]
@@ -91,7 +91,7 @@ def test_variables():
 
 def test_a_picture_has_both_colours():
     text = '<svg><svg fill="var(--ink)"/><a stroke="var(--held)" fill="none"/></svg>\n'
-    root = ElementTree.fromstring(themed(text))
+    root = ElementTree.fromstring(apply_theme(text))
     inner, other, style = root
     assert inner.get("fill") == LIGHT["ink"]
     assert (other.get("stroke"), other.get("fill")) == (LIGHT["held"], "none")
@@ -104,4 +104,4 @@ def test_a_picture_has_both_colours():
 
 def test_a_name_without_a_colour():
     with pytest.raises(KeyError, match="nobody"):
-        themed('<svg fill="var(--nobody)"></svg>')
+        apply_theme('<svg fill="var(--nobody)"></svg>')

@@ -8,10 +8,10 @@ from diastole.synth.mapper import Design
 from diastole.synth.targets import ECP5
 from diastole.synth.tree import Component
 
-RAM = Component(name="ram_of_a_name_that_fits_nowhere", instances=1, own={"sites": 3}, parts=())
-LARGE = Component(name="large", instances=2, own={"sites": 60}, parts=(RAM,))
-DUST = Component(name="dust", instances=2, own={"sites": 0.1}, parts=())
-TREE = Component(name="m$m", instances=1, own={"sites": 37}, parts=(LARGE, DUST))
+RAM = Component(name="ram_of_a_name_that_fits_nowhere", instances=1, local={"sites": 3}, parts=())
+LARGE = Component(name="large", instances=2, local={"sites": 60}, parts=(RAM,))
+DUST = Component(name="dust", instances=2, local={"sites": 0.1}, parts=())
+TREE = Component(name="m$m", instances=1, local={"sites": 37}, parts=(LARGE, DUST))
 
 
 def found():

@@ -12,12 +12,12 @@ from diastole.synth.targets import ECP5, sg13g2
 from diastole.synth.tree import Component
 from support.small_product import DESIGN
 
-SMALL = Component(name="small", instances=4, own={"sites": 1, "luts": 1}, parts=())
-RAM = Component(name="ram", instances=1, own={"block_rams": 3}, parts=())
-QUEUE = Component(name="queue", instances=1, own={"registers": 15}, parts=())
-LARGE = Component(name="large", instances=2, own={"sites": 60, "luts": 60}, parts=(RAM,))
+SMALL = Component(name="small", instances=4, local={"sites": 1, "luts": 1}, parts=())
+RAM = Component(name="ram", instances=1, local={"block_rams": 3}, parts=())
+QUEUE = Component(name="queue", instances=1, local={"registers": 15}, parts=())
+LARGE = Component(name="large", instances=2, local={"sites": 60, "luts": 60}, parts=(RAM,))
 TREE = Component(
-    name="m", instances=1, own={"sites": 39, "luts": 35, "carry": 2}, parts=(SMALL, LARGE, QUEUE)
+    name="m", instances=1, local={"sites": 39, "luts": 35, "carry": 2}, parts=(SMALL, LARGE, QUEUE)
 )
 PLACE = PathPoint(component="core.unit", signal="level[3]")
 PATH = LongestPath(
@@ -95,15 +95,15 @@ def test_a_table_of_an_fpga():
 
 
 def test_what_does_not_fit():
-    tree = Component(name="m", instances=1, own={"sites": 24_289, "block_rams": 57}, parts=())
+    tree = Component(name="m", instances=1, local={"sites": 24_289, "block_rams": 57}, parts=())
     assert synth_lines(found(tree=tree, device="25k"), 0.02)[-1] == (
         "does not fit: too few sites, block RAMs"
     )
 
 
 def test_a_table_of_a_library():
-    queue = Component(name="queue", instances=1, own={"nand2": 64, "registers": 9}, parts=())
-    tree = Component(name="m", instances=1, own={"nand2": 1170.6, "registers": 7}, parts=(queue,))
+    queue = Component(name="queue", instances=1, local={"nand2": 64, "registers": 9}, parts=())
+    tree = Component(name="m", instances=1, local={"nand2": 1170.6, "registers": 7}, parts=(queue,))
     lines = synth_lines(found(sg13g2(), tree, flat=True), 0.02)
     assert lines[0].split() == "component times NAND2 registers share".split()
     assert lines[1].split() == "m 1 1,235 16 100.0%".split()
@@ -121,8 +121,8 @@ def test_a_table_of_a_library():
 
 
 def test_latches_are_told_where_there_are_some():
-    queue = Component(name="queue", instances=1, own={"nand2": 64, "latches": 15}, parts=())
-    tree = Component(name="m", instances=1, own={"nand2": 100}, parts=(queue,))
+    queue = Component(name="queue", instances=1, local={"nand2": 64, "latches": 15}, parts=())
+    tree = Component(name="m", instances=1, local={"nand2": 100}, parts=(queue,))
     lines = synth_lines(found(sg13g2(), tree), 0.02)
     assert lines[0].split() == "component times NAND2 registers latches share".split()
     assert lines[2].split() == "queue 1 64 0 15 39.0%".split()

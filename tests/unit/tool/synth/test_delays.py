@@ -28,7 +28,7 @@ def test_a_small_product(flat):
     assert delays.path.end.component in ("s", "s2")
     assert delays.path.end.signal.startswith("o")
     record = json.loads(json.dumps(found.record()))["delays"]
-    assert (record["wires"], record["met"], record["asked_mhz"]) == ("none", True, 200)
+    assert (record["wires"], record["met"], record["requested_mhz"]) == ("none", True, 200)
     assert record["mhz"] == pytest.approx(1000 / delays.ns, abs=0.1)
     longest = [each["ns"] for each in record["components"]]
     assert longest == sorted(longest, reverse=True)

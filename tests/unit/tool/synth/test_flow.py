@@ -80,8 +80,8 @@ def test_tools_that_are_missing(monkeypatch):
 def test_place_and_route_is_of_the_machine_in_its_harness(monkeypatch):
     """Fake programs print their arguments."""
     asked = {}
-    machine = Component(name="t", instances=1, own={"luts": 5}, parts=())
-    harness = Component(name="harness", instances=1, own={"registers": 9}, parts=(machine,))
+    machine = Component(name="t", instances=1, local={"luts": 5}, parts=())
+    harness = Component(name="harness", instances=1, local={"registers": 9}, parts=(machine,))
 
     def map_design(yosys, design, how, folder, *, report):
         asked.update(vars(how), top=design.top)

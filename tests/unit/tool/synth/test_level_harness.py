@@ -55,7 +55,7 @@ def test_nothing_of_the_machine_is_optimised_away():
     of_harness = 1 + 5 + sum(levels(6))  # the chain's last bit is behind the last port
     assert mapped.tree.total["registers"] == of_harness + 5
     (machine,) = mapped.tree.parts
-    assert (machine.name, machine.own["dsps"]) == ("unit", 1)
+    assert (machine.name, machine.local["dsps"]) == ("unit", 1)
     assert mapped.scopes == {"machine": "unit"}
 
 

@@ -59,10 +59,10 @@ def test_a_component_is_counted_as_often_as_it_is_there():
     with working_folder() as folder:
         tree = map_design(YOSYS.find(), DESIGN, MapRequest(sg13g2()), folder).tree
     (adds,) = tree.everywhere("adds")
-    assert (adds.instances, adds.own["registers"]) == (2, 16)
+    assert (adds.instances, adds.local["registers"]) == (2, 16)
     (queue,) = tree.everywhere("queue")
-    others = tree.own["nand2"] + queue.total["nand2"]
-    assert adds.own["nand2"] == pytest.approx(tree.total["nand2"] - others)
+    others = tree.local["nand2"] + queue.total["nand2"]
+    assert adds.local["nand2"] == pytest.approx(tree.total["nand2"] - others)
 
 
 def test_an_own_count_finds_the_same_area():

@@ -41,7 +41,7 @@ def test_a_report():
     assert read_report(REPORT, {}, 81.5).met
     assert found.record() == {
         "fmax_mhz": 81.5,
-        "asked_mhz": 85,
+        "requested_mhz": 85,
         "by_seed": {},
         "met": False,
         "longest_path": None,

@@ -15,12 +15,12 @@ def counted(kind):
 
 def test_a_component_is_mapped_once_and_multiplied():
     tree = from_modules(MODULES, "m", counted, prefix="m_")
-    assert tree.own == {"luts": 1}
+    assert tree.local == {"luts": 1}
     assert tree.total == {"luts": 1 + 2 * 4 * 5, "registers": 2 * 3}
     (a,) = tree.parts
-    assert (a.name, a.instances, a.own) == ("a", 2, {"registers": 6})
+    assert (a.name, a.instances, a.local) == ("a", 2, {"registers": 6})
     (b,) = a.parts
-    assert (b.name, b.instances, b.own, b.total) == ("b", 8, {"luts": 40}, {"luts": 40})
+    assert (b.name, b.instances, b.local, b.total) == ("b", 8, {"luts": 40}, {"luts": 40})
 
 
 def test_places_of_a_component():
@@ -44,12 +44,12 @@ CELLS = [
 
 def test_cells_of_a_flat_design_belong_to_the_innermost_instance():
     tree = from_cells(CELLS, SCOPES, "m", counted, prefix="m_")
-    assert (tree.name, tree.own) == ("m", {"luts": 1})
+    assert (tree.name, tree.local) == ("m", {"luts": 1})
     assert tree.total == {"luts": 4, "registers": 3}
     (a,) = tree.parts
-    assert (a.name, a.instances, a.own) == ("a", 2, {"registers": 3})
+    assert (a.name, a.instances, a.local) == ("a", 2, {"registers": 3})
     (b,) = a.parts
-    assert (b.name, b.instances, b.own) == ("b", 3, {"luts": 3})
+    assert (b.name, b.instances, b.local) == ("b", 3, {"luts": 3})
 
 
 def test_scopes():
@@ -62,8 +62,8 @@ def test_record():
     tree = from_modules(MODULES, "m", counted, prefix="m_")
     found = tree.record(("registers", "luts", "dsps"))
     assert found["total"] == {"registers": 6, "luts": 41, "dsps": 0}
-    assert found["own"] == {"registers": 0, "luts": 1, "dsps": 0}
+    assert found["local"] == {"registers": 0, "luts": 1, "dsps": 0}
     assert [part["component"] for part in found["parts"]] == ["a"]
     assert found["parts"][0]["parts"][0]["instances"] == 8
     small = from_modules({"m": {"LUT": 1}}, "m", lambda kind: {"nand2": 1.26})
-    assert small.record(["nand2"])["own"] == {"nand2": 1.3}
+    assert small.record(["nand2"])["local"] == {"nand2": 1.3}

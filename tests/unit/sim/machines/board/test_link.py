@@ -105,7 +105,7 @@ def test_a_second_host_is_a_new_one():
 
 def test_an_answer_to_somebody_else_is_none():
     bridge, line, _ = linked()
-    stale = Frame(operation=LinkOperation.READ_MEMORY, sequence=9, address=BASE, words=1).answered(
+    stale = Frame(operation=LinkOperation.READ_MEMORY, sequence=9, address=BASE, words=1).reply(
         data=(66,)
     )
     link = Link(line, first_sequence=10)

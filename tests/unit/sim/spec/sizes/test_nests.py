@@ -26,7 +26,7 @@ def check(plan):
         use, limits = plan.use(mode), plan.nests.of(mode.name.lower())
         sides = (plan.rows, plan.cols) if use.north else (plan.cols, plan.rows)
         assert (limits.chunk_side, limits.lane_side) == sides
-        assert (limits.stream_blocks, limits.held_blocks) == (
+        assert (limits.stream_blocks, limits.stationary_blocks) == (
             plan.stream_blocks,
             plan.stationary_blocks,
         )

@@ -18,7 +18,7 @@ MAX_LISTED = 10
 """Number of names in a message."""
 
 
-def chosen_modules(model: nn.Module, names: str | Sequence[str]) -> dict[str, nn.Module]:
+def select_modules(model: nn.Module, names: str | Sequence[str]) -> dict[str, nn.Module]:
     """Return the modules to swap by all names of the modules, in the order of the model.
 
     ``names``: shell patterns of module names. A module stands for everything within the module. A
