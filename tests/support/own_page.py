@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 PAGE = Path(__file__).parents[2] / "docs" / "own.md"
-EXAMPLES = ("mish.py", "lion.py")
+EXAMPLES = ("mish.py", "lion.py", "log_cosh.py")
 """Names of its files, in their order."""
 
 

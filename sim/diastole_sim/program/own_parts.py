@@ -1,4 +1,4 @@
-"""Check activations and optimisers in files of users, and turn them into parts of a recipe.
+"""Check activations, losses and optimisers in files of users, and turn them into parts of a recipe.
 
 All errors of a part are found in this module, before a training starts.
 """
@@ -15,6 +15,7 @@ import numpy as np
 from diastole_sim.program.assembly import CONSTANT, AssemblyError
 from diastole_sim.program.chain import INVERSE_LOSS_SCALE, LOSS_SCALE, Chain
 from diastole_sim.program.chains.activations import Activation
+from diastole_sim.program.chains.losses import ElementLoss
 from diastole_sim.program.chains.updates import CLIP_FACTOR, OWN_STREAMS, Options
 from diastole_sim.program.optimizer_table import FIRST_RATE, OF_OPTIMIZERS, OptimizerChoice
 from diastole_sim.program.own_code import OwnCode, OwnCodeError, guarded
@@ -39,15 +40,7 @@ _OF_THE_MACHINE = {str(LOSS_SCALE), str(INVERSE_LOSS_SCALE)}
 def own_activation(code: OwnCode) -> Activation:
     """Return the activation with the name. OwnCodeError if the object is no activation, or if a
     text of the activation breaks a rule."""
-    loaded = code.load()
-    if callable(loaded) and not isinstance(loaded, Activation):
-        needed = _needed(loaded, ())
-        if needed:
-            raise OwnCodeError(
-                f"{code}: an activation is called without arguments, but {code.name} needs "
-                f"{_listed(needed)}: give each argument a default"
-            )
-        loaded = guarded(code, f"{code.name}()", loaded)
+    loaded = _called(code, "an activation", Activation)
     if not isinstance(loaded, Activation):
         raise OwnCodeError(
             f"{code}: must be an Activation of diastole_sim.program.chains.activations, or "
@@ -60,6 +53,51 @@ def own_activation(code: OwnCode) -> Activation:
         chain = guarded(code, f"{name}", make)
         _check_chain(code, chain, f"{name}: ", {"kept": loaded.kept[0]})
     return loaded
+
+
+@cache
+def own_loss(code: OwnCode) -> ElementLoss:
+    """Return the loss with the name. OwnCodeError if the object is no loss, or if the text of the
+    loss breaks a rule."""
+    loaded = _called(code, "a loss", ElementLoss)
+    if not isinstance(loaded, ElementLoss):
+        raise OwnCodeError(
+            f"{code}: must be an ElementLoss of diastole_sim.program.chains.losses, or a function "
+            f"without arguments that returns an ElementLoss, not {_kind(loaded)}"
+        )
+    for name in ("name", "text"):
+        value: Any = getattr(loaded, name)
+        if not isinstance(value, str):
+            raise OwnCodeError(f"{code}: {name} must be a text, not {excerpt(value)}")
+    problem = _problem_of_constants("constants", loaded.constants)
+    if problem is not None:
+        raise OwnCodeError(f"{code}: {problem}")
+    if "slope" in loaded.constants:
+        raise OwnCodeError(
+            f"{code}: constants: slope is a constant of every loss: take another name"
+        )
+    for line in _lines(loaded.text):
+        words = CONSTANT.sub("", line).split()
+        if "->" in words:
+            raise _wrong(code, "text: ", line, "the loss stays in r1 and the derivative in r3")
+        if "r2" in (word.lstrip("-") for word in words):
+            raise _wrong(code, "text: ", line, "r2 has the sum of the row: take another register")
+    _check_chain(code, loaded.element_chain(), "text: ", {})
+    return loaded
+
+
+def _called(code: OwnCode, what: str, kind: type) -> Any:
+    """Return the object of a file. A function without arguments is called."""
+    loaded = code.load()
+    if not callable(loaded) or isinstance(loaded, kind):
+        return loaded
+    needed = _needed(loaded, ())
+    if needed:
+        raise OwnCodeError(
+            f"{code}: {what} is called without arguments, but {code.name} needs "
+            f"{_listed(needed)}: give each argument a default"
+        )
+    return guarded(code, f"{code.name}()", loaded)
 
 
 def _problem_of(activation: Activation) -> str | None:

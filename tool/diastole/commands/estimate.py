@@ -16,6 +16,7 @@ from diastole.commands.arguments import (
     megahertz,
     read_config,
 )
+from diastole.commands.network_options import add_loss, loss_of
 from diastole.commands.progress import progress
 from diastole.commands.task_step import program_step, task_step
 from diastole.config.keys import Config
@@ -40,7 +41,6 @@ from diastole.layers.sweep import (
 )
 from diastole.learning.task import MOST_BATCH, blank_task
 from diastole.nearest import suggestion
-from diastole.nn.tracing import LOSSES
 from diastole.report import estimate_table
 from diastole.report.graph_table import graph_lines
 from diastole.report.roofline import write_roofline
@@ -159,7 +159,7 @@ def _add_graph(parser: argparse.ArgumentParser) -> None:
         type=sample_shape,
         help="shape of a sample for --graph, such as 8 or 1,28,28",
     )
-    parser.add_argument("--loss", choices=tuple(LOSSES), help="loss for --graph (default: mse)")
+    add_loss(parser, "loss for --graph, default mse")
     parser.add_argument(
         "--samples",
         metavar="N",
@@ -231,7 +231,7 @@ def _graph_step(arguments: argparse.Namespace) -> int:
         network = OwnCode.read(arguments.graph)
     except OwnCodeError as error:
         raise BadInput(f"--graph: {error}") from None
-    task = blank_task(network, arguments.inputs, loss=arguments.loss or "mse", batch=batch)
+    task = blank_task(network, arguments.inputs, loss=loss_of(arguments.loss or "mse"), batch=batch)
     options = train_program.program_of(config, None, arguments)
     made, step = program_step(config, task, arguments.latency, options)
     costs = graph_costs(made.recipe, made.program, step, beat_bytes=config.bus.data_width // 8)

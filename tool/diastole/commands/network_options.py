@@ -4,13 +4,16 @@ import argparse
 from pathlib import Path
 
 from diastole.commands.arguments import integer
+from diastole.commands.own import OWN_PAGE, NamesOrOwn, named_or_own
 from diastole.errors import BadInput
 from diastole.files.bundled_data import BUNDLED
 from diastole.files.outputs import check_output
 from diastole.files.sealed_file import ENDING, check_sealed
 from diastole.learning.task import MOST_BATCH, STANDARDIZE, OwnTraining
 from diastole.nn.tracing import LOSSES
+from diastole_sim.program.chains.losses import ElementLoss
 from diastole_sim.program.own_code import FORM, OwnCode, OwnCodeError
+from diastole_sim.program.own_parts import own_loss
 
 MAX_EPOCHS, MAX_BATCH = 1_000_000, 65_536
 EPOCHS = 10
@@ -34,7 +37,7 @@ def add_network(parser: argparse.ArgumentParser) -> Group:
         help="samples: a CSV file, an .npz file or a folder of .npy files with inputs and targets, "
         f"or {', '.join(BUNDLED)}",
     )
-    group.add_argument("--loss", choices=tuple(LOSSES), help="loss to make small")
+    add_loss(group, "loss to make small")
     group.add_argument(
         "--target",
         metavar="COLUMN,...",
@@ -66,6 +69,22 @@ def add_network(parser: argparse.ArgumentParser) -> Group:
         help=f"initial parameters by name: an .npz, or a {ENDING} that --save wrote",
     )
     return group
+
+
+def add_loss(parser: argparse.ArgumentParser | Group, about: str) -> None:
+    """Add --loss. ``about`` begins the help of the option."""
+    parser.add_argument(
+        "--loss",
+        metavar=f"NAME|{FORM}",
+        type=named_or_own(LOSSES, own_loss),
+        choices=NamesOrOwn(LOSSES),
+        help=f"{about}: {', '.join(LOSSES)}, or your own: an ElementLoss ({OWN_PAGE})",
+    )
+
+
+def loss_of(named: str | OwnCode) -> str | ElementLoss:
+    """Return the loss of an option: a name, or the loss in a file of the user."""
+    return named if isinstance(named, str) else own_loss(named)
 
 
 def add_network_files(group: Group) -> None:
@@ -135,7 +154,7 @@ def _training_of(arguments: argparse.Namespace, network: OwnCode) -> OwnTraining
     return OwnTraining(
         network=network,
         data=arguments.data,
-        loss=arguments.loss,
+        loss=loss_of(arguments.loss),
         target=None if names is None else tuple(name.strip() for name in names),
         standardize=arguments.standardize,
         epochs=arguments.epochs or EPOCHS,

@@ -54,6 +54,7 @@ class ProgramFile:
             "parameters": list(program.parameters),
             "state": list(program.state),
             "frozen": list(program.frozen),
+            "layers": list(program.layers),
             "areas": [asdict(area) for area in program.areas.values()],
             "panel": {name: list(place) for name, place in program.panel.items()},
             "loss_scaling": None if scaling is None else asdict(scaling),
@@ -100,6 +101,7 @@ class ProgramFile:
             parameters=tuple(plan["parameters"]),
             state=tuple(plan["state"]),
             frozen=tuple(plan["frozen"]),
+            layers=tuple(plan["layers"]),
         )
         return cls(config=config, seed=record["seed"], program=program, about=record["about"])
 

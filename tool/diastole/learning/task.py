@@ -18,8 +18,9 @@ from diastole.files.network_file import NetworkFile
 from diastole.files.sealed_file import ENDING
 from diastole.learning.standard import Standard
 from diastole.nn.symbol import Symbol
-from diastole.nn.tracing import LOSSES, trace
+from diastole.nn.tracing import is_labelled, trace
 from diastole_sim.graph.graph import Graph, GraphError
+from diastole_sim.program.chains.losses import ElementLoss
 from diastole_sim.program.own_code import OwnCode, OwnCodeError
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import Task, split
@@ -36,7 +37,7 @@ class OwnTraining:
 
     - ``network``: reference to a network in a file of the user.
     - ``data``: file, folder, or name of a data set.
-    - ``loss``: one of :data:`diastole.nn.tracing.LOSSES`.
+    - ``loss``: one of :data:`diastole.nn.tracing.LOSSES`, or a loss of the user.
     - ``target``: columns of the targets, None for the last column.
     - ``standardize``: "inputs", "all" for inputs and targets, or None.
     - ``epochs``, ``batch``: length of the training and samples of a step; ``batch`` is None for
@@ -46,7 +47,7 @@ class OwnTraining:
 
     network: OwnCode
     data: str
-    loss: str
+    loss: str | ElementLoss
     target: tuple[str, ...] | None = None
     standardize: str | None = None
     epochs: int = 10
@@ -86,7 +87,7 @@ class OwnTask:
 
 def own_task(training: OwnTraining, *, seed: int) -> OwnTask:
     """Return the task. BadInput for mistakes of the network, the data, or both together."""
-    labels = LOSSES[training.loss] == "cross_entropy"
+    labels = is_labelled(training.loss)
     table = _table(training, labels=labels)
     standard = _standards(training, table, seed)
     samples = Samples(
@@ -135,13 +136,15 @@ def graph_task(name: str, graph: Graph, samples: Samples, *, per_epoch: int, epo
     )
 
 
-def blank_task(network: OwnCode, sample: tuple[int, ...], *, loss: str, batch: int) -> Task:
+def blank_task(
+    network: OwnCode, sample: tuple[int, ...], *, loss: str | ElementLoss, batch: int
+) -> Task:
     """Return a task of one step of a user's network, with samples of a shape and without data: all
     numbers are 0. BadInput as for :func:`own_graph`."""
     graph, _ = traced_graph(network, sample, loss=loss, batch=batch)
     count = 2 * batch  # most of them are training samples
     columns = int(np.prod(graph.shape(_result(graph))[1:]))
-    labels = LOSSES[loss] == "cross_entropy"
+    labels = is_labelled(loss)
     samples = Samples(
         inputs=np.zeros((count, int(np.prod(sample))), np.float32),
         labels=np.zeros(count, np.int64) if labels else np.zeros((count, columns), np.float32),
@@ -172,7 +175,7 @@ def own_graph(
 
 
 def traced_graph(
-    code: OwnCode, sample: tuple[int, ...], *, loss: str, batch: int
+    code: OwnCode, sample: tuple[int, ...], *, loss: str | ElementLoss, batch: int
 ) -> tuple[Graph, Mapping[str, NDArray[np.float32]] | None]:
     """Return the graph of a user's network for samples of a shape, and the initial parameters if
     the network has numbers. BadInput for a mistake in the file, and for shapes that do not fit."""

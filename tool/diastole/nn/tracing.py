@@ -8,7 +8,9 @@ from diastole.nn.symbol import TRACER, Symbol
 from diastole_sim.graph.build import GraphBuilder
 from diastole_sim.graph.graph import Graph, GraphError, GraphParameter
 from diastole_sim.graph.operations.operation import Attribute, Shape
+from diastole_sim.graph.operations.own import loss_attributes
 from diastole_sim.graph.perceptron import INPUT, TARGET
+from diastole_sim.program.chains.losses import ElementLoss
 
 LOSSES = {
     "cross-entropy": "cross_entropy",
@@ -24,14 +26,14 @@ def trace(
     sample: Shape,
     *,
     batch: int,
-    loss: str | None = None,
+    loss: str | ElementLoss | None = None,
 ) -> Graph:
     """Return the graph of a network.
 
     - ``network``: a module, or a function of one symbol.
     - ``sample``: shape of a sample, without the batch.
-    - ``loss``: one of :data:`LOSSES`, which is then the result of the graph; None for the result of
-      the network itself.
+    - ``loss``: one of :data:`LOSSES` or a loss of a user, which is then the result of the graph;
+      None for the result of the network itself.
 
     GraphError for shapes that do not fit, and for parameters and results that nothing uses.
     """
@@ -48,9 +50,17 @@ def trace(
     return traced.builder.graph(output.name)
 
 
-def with_loss(builder: GraphBuilder, output: str, loss: str) -> Graph:
+def is_labelled(loss: str | ElementLoss) -> bool:
+    """Return whether the targets of a loss are labels."""
+    return not isinstance(loss, ElementLoss) and LOSSES[loss] == "cross_entropy"
+
+
+def with_loss(builder: GraphBuilder, output: str, loss: str | ElementLoss) -> Graph:
     """Return the graph with a loss between the result ``output`` and a further input, the target.
     GraphError for an unknown loss."""
+    if isinstance(loss, ElementLoss):
+        target = builder.input(builder.free(TARGET), builder.shape(output))
+        return builder.graph(builder.node("own_loss", [output, target], loss_attributes(loss)))
     if loss not in LOSSES:
         raise GraphError(f"the loss must be one of {', '.join(LOSSES)}, not {loss}")
     operation, shape = LOSSES[loss], builder.shape(output)

@@ -13,18 +13,19 @@ from diastole_sim.graph.build import GraphBuilder
 from diastole_sim.graph.graph import Graph, GraphError, GraphParameter
 from diastole_sim.graph.operations.operation import Shape
 from diastole_sim.graph.perceptron import INPUT
+from diastole_sim.program.chains.losses import ElementLoss
 
 _LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 Parameters = Mapping[str, NDArray[np.float32]]
 
 
 def exported_graph(
-    module: torch.nn.Module, sample: Shape, *, batch: int, loss: str
+    module: torch.nn.Module, sample: Shape, *, batch: int, loss: str | ElementLoss
 ) -> tuple[Graph, Parameters]:
     """Return the graph of a module, and the module's parameters by the names of ``state_dict``.
 
     - ``sample``: shape of a sample, without the batch.
-    - ``loss``: one of :data:`diastole.nn.tracing.LOSSES`.
+    - ``loss``: one of :data:`diastole.nn.tracing.LOSSES`, or a loss of the user.
 
     A parameter without ``requires_grad`` is frozen. GraphError for all operators that have no
     operation, with their lines, and for everything that a graph refuses.

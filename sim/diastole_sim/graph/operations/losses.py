@@ -97,8 +97,7 @@ class CrossEntropyOp(LossOperation):
 
 
 class ElementLossOp(LossOperation):
-    """Mean over all elements of a function of the difference of input and target, two tensors of
-    one shape."""
+    """Mean over all elements of a function of input and target, two tensors of one shape."""
 
     operands = "input", "target"
 
@@ -107,8 +106,8 @@ class ElementLossOp(LossOperation):
         return ()
 
     @abstractmethod
-    def function(self, difference: Array, attributes: Attributes) -> tuple[Array, Array]:
-        """Return loss and derivative for every element."""
+    def elements(self, z: Array, target: Array, attributes: Attributes) -> tuple[Array, Array]:
+        """Return loss and derivative by z for every element."""
 
     @abstractmethod
     def chain(self, elements: int, attributes: Attributes, *, scaled: bool) -> Chain:
@@ -131,14 +130,25 @@ class ElementLossOp(LossOperation):
         ]
 
     def value(self, values: Sequence[Array], use: OperationUse) -> tuple[Array, Any]:
-        losses, slope = self.function(values[0] - values[1], use.attributes)
+        losses, slope = self.elements(values[0], values[1], use.attributes)
         return losses.mean(dtype=losses.dtype), slope
 
     def gradient(self, above: Array, kept: Any, use: OperationUse) -> tuple[Array | None, ...]:
         return above * kept / kept.size, None
 
 
-class MseLossOp(ElementLossOp):
+class DifferenceLossOp(ElementLossOp):
+    """Mean over all elements of a function of the difference of input and target."""
+
+    @abstractmethod
+    def function(self, difference: Array, attributes: Attributes) -> tuple[Array, Array]:
+        """Return loss and derivative for every element."""
+
+    def elements(self, z: Array, target: Array, attributes: Attributes) -> tuple[Array, Array]:
+        return self.function(z - target, attributes)
+
+
+class MseLossOp(DifferenceLossOp):
     """Return the mean of the squared differences."""
 
     name = "mse_loss"
@@ -150,7 +160,7 @@ class MseLossOp(ElementLossOp):
         return difference * difference, 2 * difference
 
 
-class L1LossOp(ElementLossOp):
+class L1LossOp(DifferenceLossOp):
     """Return the mean of the absolute differences. The derivative at 0 is 0."""
 
     name = "l1_loss"
@@ -162,7 +172,7 @@ class L1LossOp(ElementLossOp):
         return np.abs(difference), np.sign(difference)
 
 
-class SmoothL1LossOp(ElementLossOp):
+class SmoothL1LossOp(DifferenceLossOp):
     """Return the mean of d^2 / (2 beta) where |d| < ``beta``, otherwise |d| - beta / 2."""
 
     name = "smooth_l1_loss"

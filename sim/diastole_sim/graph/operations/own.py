@@ -1,4 +1,4 @@
-"""Run an activation that a user wrote as two texts for the vector unit."""
+"""Run an activation or a loss that a user wrote as texts for the vector unit."""
 
 import json
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from diastole_sim.graph.operations.losses import ElementLossOp
 from diastole_sim.graph.operations.operation import (
     Array,
     Attributes,
@@ -16,6 +17,7 @@ from diastole_sim.graph.operations.operation import (
 )
 from diastole_sim.program.chain import Chain
 from diastole_sim.program.chains.activations import Activation
+from diastole_sim.program.chains.losses import ElementLoss
 from diastole_sim.program.evaluate import in_float64
 from diastole_sim.spec.stream_table import Kind
 
@@ -50,6 +52,39 @@ class OwnActivationOp(ElementOperation):
     def gradient(self, above: Array, kept: Any, use: OperationUse) -> tuple[Array | None, ...]:
         found = _computed(_activation(use.attributes).backward_chain(), above=above, kept=kept)
         return (found["input"],)
+
+
+class OwnLossOp(ElementLossOp):
+    """Return the mean over all elements of a loss by the text of an
+    :class:`diastole_sim.program.chains.losses.ElementLoss`. The attributes hold the whole loss;
+    :func:`loss_attributes` makes the attributes."""
+
+    name = "own_loss"
+    attributes = MappingProxyType({"title": "own", "text": "", "constants": "{}"})
+
+    def chain(self, elements: int, attributes: Attributes, *, scaled: bool) -> Chain:
+        return _loss(attributes).chain(elements, scaled=scaled)
+
+    def elements(self, z: Array, target: Array, attributes: Attributes) -> tuple[Array, Array]:
+        found = _computed(_loss(attributes).element_chain(), z=z, target=target)
+        return found["loss"], found["derivative"]
+
+
+def loss_attributes(loss: ElementLoss) -> dict[str, str]:
+    """Return the attributes of a node that computes a loss."""
+    return {
+        "title": loss.name,
+        "text": loss.text,
+        "constants": json.dumps(dict(loss.constants)),
+    }
+
+
+def _loss(attributes: Attributes) -> ElementLoss:
+    return ElementLoss(
+        name=str(attributes["title"]),
+        text=str(attributes["text"]),
+        constants=json.loads(str(attributes["constants"])),
+    )
 
 
 def attributes_of(activation: Activation) -> dict[str, str]:

@@ -8,7 +8,7 @@ from diastole_sim.graph.operations.dropout import DropoutOp
 from diastole_sim.graph.operations.elementwise import MulOp, MulScalarOp, SumOp
 from diastole_sim.graph.operations.linear import LinearOp
 from diastole_sim.graph.operations.operation import GraphOperation
-from diastole_sim.graph.operations.own import OwnActivationOp
+from diastole_sim.graph.operations.own import OwnActivationOp, OwnLossOp
 from diastole_sim.graph.operations.reshape import FlattenOp
 
 OPERATIONS: Mapping[str, GraphOperation] = {
@@ -31,5 +31,6 @@ OPERATIONS: Mapping[str, GraphOperation] = {
         losses.MseLossOp(),
         losses.L1LossOp(),
         losses.SmoothL1LossOp(),
+        OwnLossOp(),
     )
 }

@@ -2,7 +2,9 @@
 loss scale."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import log
+from types import MappingProxyType
 
 from diastole_sim.program.chain import LOSS_SCALE, Chain, Port, lines
 from diastole_sim.program.chains.elementwise import IN_MEMORY, WRITTEN
@@ -192,6 +194,46 @@ def smooth_error(elements: int, beta: float, *, scaled: bool = False) -> Chain:
         scaled,
         {"slope": 1 / elements, "1/beta": 1 / beta, "beta/2": beta / 2},
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElementLoss:
+    """Loss of every element of a result z and a target, as a text for the vector unit.
+
+    - ``text``: the text reads z from s0 and the target from s1, and leaves the loss in r1 and the
+      derivative of the loss by z in r3. The text uses neither r2 nor a stream of output.
+    - ``constants``: numbers by the names in the text.
+    """
+
+    name: str
+    text: str
+    constants: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+
+    def chain(self, elements: int, *, scaled: bool = False) -> Chain:
+        """Return the chain of the mean over ``elements``, with the streams of
+        :func:`squared_error`."""
+        constants = {"slope": 1 / elements, **self.constants}
+        return _element_loss(self.name, self.text, "r3", scaled, constants)
+
+    def element_chain(self) -> Chain:
+        """Return the chain of loss and derivative of every element.
+
+        Streams: s0 z; s1 target; o0 loss; o1 derivative.
+        """
+        each = {"z": "result of the network", "target": "wanted z"}
+        return Chain(
+            name=self.name,
+            text=lines(self.text, "mov r1 -> o0", "mov r3 -> o1"),
+            inputs={
+                name: Port(number=number, kinds=IN_MEMORY, meaning=meaning)
+                for number, (name, meaning) in enumerate(each.items())
+            },
+            outputs={
+                "loss": Port(number=0, kinds=WRITTEN, meaning="loss of an element"),
+                "derivative": Port(number=1, kinds=WRITTEN, meaning="derivative by z"),
+            },
+            constants=self.constants,
+        )
 
 
 def _element_loss(

@@ -74,7 +74,7 @@ NODES = {
         (4, 3),
     ): "m (conv9): the operation must be one of linear, add, mul, mul_scalar, relu, "
     "leaky_relu, gelu, silu, sigmoid, tanh, own_activation, flatten, dropout, cross_entropy, "
-    "mse_loss, l1_loss, smooth_l1_loss",
+    "mse_loss, l1_loss, smooth_l1_loss, own_loss",
 }
 ATTRIBUTES = {
     ("relu", "slope", 1.0): "m (relu): relu has no attribute, not slope",

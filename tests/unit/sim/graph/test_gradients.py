@@ -7,11 +7,22 @@ from diastole_sim.graph.build import GraphBuilder
 from diastole_sim.graph.gradients import differentiate, evaluate
 from diastole_sim.graph.graph import GraphError, GraphParameter
 from diastole_sim.graph.operations.operation import StepDraws
-from diastole_sim.graph.operations.own import attributes_of
+from diastole_sim.graph.operations.own import attributes_of, loss_attributes
 from diastole_sim.graph.operations.table import OPERATIONS
 from diastole_sim.program.chains.activations import tanh
+from diastole_sim.program.chains.losses import ElementLoss
 from support.graphs import LOSSES, check_gradients, random_graph, random_values
 
+CUBED = ElementLoss(
+    name="cubed",
+    text="""
+        r0 = add s0 -s1
+        r4 = mul r0 r0
+        r1 = mul r0 r4
+        r3 = mul r4 K[3]
+    """,
+    constants={"3": 3.0},
+)
 SHAPES = {
     "linear": ((5, 3), (4, 3), (4,)),
     "flatten": ((2, 3, 4),),
@@ -24,24 +35,26 @@ ATTRIBUTES = {
     "dropout": {"p": 0.375},
     "smooth_l1_loss": {"beta": 0.7},
     "own_activation": attributes_of(tanh()),
+    "own_loss": loss_attributes(CUBED),
 }
+EVERY_LOSS = (*LOSSES, "own_loss")
 
 
 def of_parameters(name):
     """A graph of one operation of parameters, and of the mean of its squares."""
     builder = GraphBuilder()
     operands = OPERATIONS[name].operands
-    count = len(operands) - (name in LOSSES)
+    count = len(operands) - (name in EVERY_LOSS)
     shapes = SHAPES.get(name, ((5, 3),) * count)
     made = [
         builder.parameter(GraphParameter(name=each, shape=shape))
         for each, shape in zip(operands[:count], shapes, strict=True)
     ]
-    if name in LOSSES:
+    if name in EVERY_LOSS:
         shape = shapes[0][:1] if name == "cross_entropy" else shapes[0]
         made.append(builder.input("target", shape))
     result = builder.node(name, made, ATTRIBUTES.get(name))
-    if name not in LOSSES:
+    if name not in EVERY_LOSS:
         result = builder.node("mse_loss", [result, builder.input("target", builder.shape(result))])
     return builder.graph(result)
 

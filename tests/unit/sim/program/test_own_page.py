@@ -1,4 +1,5 @@
-"""Mish and Lion of docs/own.md, against their formulas in numpy float64, alone and in training."""
+"""Mish, Lion and log-cosh of docs/own.md, against their formulas in numpy float64, alone and in
+training."""
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ import pytest
 from diastole_sim.program.chains.updates import CLIP_FACTOR, Options
 from diastole_sim.program.evaluate import in_float64
 from diastole_sim.program.own_code import OwnCode
-from diastole_sim.program.own_parts import own_activation, own_optimizer
+from diastole_sim.program.own_parts import own_activation, own_loss, own_optimizer
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.spec.stream_table import Kind
 from diastole_sim.train.samples import Samples
@@ -29,7 +30,8 @@ def own(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own files")
     write_examples(folder)
     return {name: OwnCode.read(f"{folder}/{name}.py:{what}")
-            for name, what in (("mish", "mish"), ("lion", "Lion"))}  # fmt: skip
+            for name, what in (("mish", "mish"), ("lion", "Lion"), ("log_cosh", "log_cosh"))
+    }  # fmt: skip
 
 
 def mish(z):
@@ -86,6 +88,27 @@ def test_mish_where_powers_overflow(own):
 def test_the_slope_is_that_of_the_value():
     z, h = np.linspace(-6, 6, 41), 1e-5
     np.testing.assert_allclose(slope_of_mish(z), (mish(z + h) - mish(z - h)) / (2 * h), rtol=1e-8)
+
+
+@pytest.mark.parametrize("block", [1, 4, 8])
+def test_values_of_log_cosh(own, block, np_rng):
+    z, target = (np_rng.normal(size=SHAPE) * np.array([1e-3, 0.1, 1, 1, 3, 9, 60]) for _ in "zt")
+    chain = own_loss(own["log_cosh"]).element_chain()
+    found = in_float64(chain, {"z": z, "target": target}, shape=SHAPE, block=block)
+    expected = np.logaddexp(z - target, target - z) - np.log(2)
+    np.testing.assert_allclose(found["loss"], expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found["derivative"], np.tanh(z - target), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_the_mean_of_log_cosh(own, scaled, np_rng):
+    z, target = np_rng.normal(size=(2, *SHAPE))
+    chain = own_loss(own["log_cosh"]).chain(z.size, scaled=scaled)
+    found = in_float64(chain, {"z": z, "target": target}, shape=SHAPE, loss_scale=8.0)
+    rows = (np.logaddexp(z - target, target - z) - np.log(2)).sum(axis=1)
+    np.testing.assert_allclose(np.ravel(found["loss"]), rows, rtol=1e-9, atol=1e-9)
+    gradient = np.tanh(z - target) / z.size * (8 if scaled else 1)
+    np.testing.assert_allclose(found["gradient"], gradient, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("bias", [False, True], ids=["weights", "bias"])
