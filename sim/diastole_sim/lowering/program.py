@@ -255,7 +255,8 @@ class _Builder:
         """Append loads of the constants of the step: constants of the optimiser, if any, and the
         smallest scale of the loss."""
         tensors = self.tensors
-        numbers = [f"K[{number}]" for number in tensors.step_numbers.values()]
+        every = (number for names in tensors.step_numbers for number in names.values())
+        numbers = [f"K[{number}]" for number in every]
         for table, first, writes in (
             (tensors.step_table, OWN_CONSTANTS, numbers),
             (tensors.floors, FLOOR, _SCALES),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 from math import prod
 
@@ -23,12 +24,27 @@ LONGEST_WITH_SUM = 8
 """Most lines of the update of a bias, for an update in one chain with the sum of the gradient."""
 
 
+class NoParameterError(ValueError):
+    """Report a group without a parameter."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParameterGroup:
+    """Parameters with an optimiser of their own. ``pattern``: pattern of names as in a shell, such
+    as ``*.bias``. The optimiser has the state of the recipe's optimiser."""
+
+    pattern: str
+    optimiser: Optimiser
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainingRecipe:
     """Recipe for the training of a network.
 
     - ``graph``: graph whose result is a loss, with the batch of a step.
     - ``batches``: rows of the training samples for each step, (steps, batch).
+    - ``groups``: parameters with an optimiser of their own. A parameter belongs to the first group
+      that matches the name.
     - ``clip``: largest norm of all gradients together.
     - ``precision``: rule for the widths of the named classes, which the machine decides; None for
       the widest.
@@ -36,13 +52,15 @@ class TrainingRecipe:
     - ``first``: initial parameters by name, with shapes as in the graph; None for those that the
       graph names.
 
-    GraphError for a graph that no machine can train. ValueError without a step, or for a
+    GraphError for a graph that no machine can train. NoParameterError for a group without a
+    parameter. ValueError without a step, or for a
     ``precision`` that no machine has.
     """
 
     graph: Graph
     optimiser: Optimiser
     batches: NDArray[np.int64]
+    groups: Sequence[ParameterGroup] = ()
     clip: float | None = None
     loss_scaling: LossScaling | None = None
     precision: Precision | None = None
@@ -57,8 +75,29 @@ class TrainingRecipe:
                 f"the graph is for batches of {self.graph.batch} samples, but a step has "
                 f"{self.batch}"
             )
+        matched = {self.group(name) for name in self.graph.parameters}
+        for number, group in enumerate(self.groups, 1):
+            if number not in matched:
+                names = ", ".join(self.graph.parameters)
+                raise NoParameterError(
+                    f"no parameter belongs to the group {group.pattern}: the parameters are {names}"
+                )
         if self.precision is not None:
             require_choice("precision", self.precision.kind, MACHINE_PRECISIONS)
+
+    @property
+    def optimisers(self) -> tuple[Optimiser, ...]:
+        """Optimiser of the parameters without a group, and optimisers of the groups."""
+        return (self.optimiser, *(group.optimiser for group in self.groups))
+
+    def group(self, name: str) -> int:
+        """Return the number of a parameter's optimiser in :attr:`optimisers`."""
+        matches = (
+            number
+            for number, group in enumerate(self.groups, 1)
+            if fnmatchcase(name, group.pattern)
+        )
+        return next(matches, 0)
 
     @property
     def steps(self) -> int:
@@ -128,9 +167,9 @@ class TrainingRecipe:
             return True
         return self.update(bias=True).text.count("\n") > LONGEST_WITH_SUM
 
-    def update(self, *, bias: bool, image: bool = True) -> Chain:
-        """Return the chain of the optimiser."""
-        return self.optimiser.chain(
+    def update(self, *, bias: bool, image: bool = True, group: int = 0) -> Chain:
+        """Return the chain of an optimiser. ``group``: number in :attr:`optimisers`."""
+        return self.optimisers[group].chain(
             Options(
                 bias=bias,
                 image=image,

@@ -2,6 +2,7 @@
 tables, losses."""
 
 from collections.abc import Mapping
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,7 +90,8 @@ class ProgramTensors(NetworkTensors):
     - ``rows``, ``targets``: rows and targets of every step.
     - ``floors``: smallest scale of the loss in every step, None without a table of floors.
     - ``row_losses``, ``losses``: loss of every row, and loss of every step.
-    - ``step_numbers``: numbers of the constants of a step, by name.
+    - ``step_numbers``: numbers of the constants of a step, by name, for each optimiser of the
+      recipe.
     """
 
     def __init__(
@@ -102,19 +104,22 @@ class ProgramTensors(NetworkTensors):
     ):
         super().__init__(recipe, first, plan)
         self.training, self.held_out = training, held_out
-        self.step_numbers = {
-            name: OWN_CONSTANTS + place for place, name in enumerate(recipe.optimiser.of_step(0))
-        }
-        if len(self.step_numbers) > STEP_CONSTANTS:
+        numbers = count(OWN_CONSTANTS)
+        self.step_numbers = [
+            {name: next(numbers) for name in optimiser.of_step(0)}
+            for optimiser in recipe.optimisers
+        ]
+        changing = sum(map(len, self.step_numbers))
+        if changing > STEP_CONSTANTS:
             raise ValueError(
-                f"{len(self.step_numbers)} constants change from step to step, but the "
+                f"{changing} constants change from step to step, but the "
                 f"machine has room for {STEP_CONSTANTS}"
             )
         self.training_area = self.stored("training samples", training)
         self.held_out_area = self.stored("held-out samples", held_out)
         self.rows = self._lists("rows of steps", recipe.batches)
         self.targets = self._targets(training)
-        self.step_table = self._step_table() if self.step_numbers else None
+        self.step_table = self._step_table() if changing else None
         self.floors = self._floors()
         self.row_losses = plan.tensor("losses of rows", Kind.F32, 1, recipe.batch)
         self.losses = plan.by_step(LOSSES, "f32", recipe.steps, 1)
@@ -152,14 +157,16 @@ class ProgramTensors(NetworkTensors):
 
     def _of_step(self, step: int) -> list[float]:
         """Return the constants of a step in the order of their numbers."""
-        numbers = self.recipe.optimiser.of_step(step)
-        if set(numbers) != set(self.step_numbers):
-            raise ValueError(
-                "the same constants must change in every step, but step 0 changes "
-                f"{', '.join(self.step_numbers)} and step {step} changes "
-                f"{', '.join(numbers) or 'none'}"
-            )
-        return [numbers[name] for name in self.step_numbers]
+        values: list[float] = []
+        for optimiser, names in zip(self.recipe.optimisers, self.step_numbers, strict=True):
+            numbers = optimiser.of_step(step)
+            if set(numbers) != set(names):
+                raise ValueError(
+                    "the same constants must change in every step, but step 0 changes "
+                    f"{', '.join(names)} and step {step} changes {', '.join(numbers) or 'none'}"
+                )
+            values += [numbers[name] for name in names]
+        return values
 
     def _floors(self) -> PlannedArea | None:
         """Place the smallest scale of the loss in every step; None without a table of floors."""

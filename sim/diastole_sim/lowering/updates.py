@@ -62,32 +62,35 @@ class Updates:
                 self._update_weight(each, each.gradient)
 
     def _update_weight(self, weight: PlacedWeight, gradient: Value | BoundStream) -> None:
+        group = self.recipe.group(weight.name)
         part = ChainPart(
-            chain=self._with_constants(self.recipe.update(bias=False)),
+            chain=self._with_constants(self.recipe.update(bias=False, group=group), group),
             shape=(weight.inputs, weight.outputs),
             inputs={"g": gradient, **weight.state},
             outputs={**weight.state, "image": weight.image},
-            numbers=self._numbers(),
+            numbers=self._numbers(group),
             skip=self.recipe.scaled,
             update=True,
         )
         self.schedule.add(part)
 
     def _update_bias(self, bias: PlacedBias) -> None:
-        chain, shape, state = self.recipe.update(bias=True), (1, bias.outputs), bias.state
+        group = self.recipe.group(bias.name)
+        chain = self.recipe.update(bias=True, group=group)
+        shape, state = (1, bias.outputs), bias.state
         gradient = bias.sums
         if bias.summed is not None:
-            chain = self.recipe.update(bias=False, image=False)
+            chain = self.recipe.update(bias=False, image=False, group=group)
             shape = self.plan.folded(bias.outputs)
             state = {name: each for name, each in bias.folded.items() if name != "g"}
             gradient = bias.folded["g"]
         assert gradient is not None
         part = ChainPart(
-            chain=self._with_constants(chain),
+            chain=self._with_constants(chain, group),
             shape=shape,
             inputs={"g": gradient, **state},
             outputs=state,
-            numbers=self._numbers(),
+            numbers=self._numbers(group),
             skip=self.recipe.scaled,
             update=True,
             apart=True,
@@ -110,12 +113,12 @@ class Updates:
         )
         self.schedule.add(part)
 
-    def _with_constants(self, chain: Chain) -> Chain:
-        values = self.recipe.optimiser.constants()
+    def _with_constants(self, chain: Chain, group: int) -> Chain:
+        values = self.recipe.optimisers[group].constants()
         missing = [
             name
             for name, value in chain.constants.items()
-            if value is None and name not in values and name not in self._numbers()
+            if value is None and name not in values and name not in self._numbers(group)
         ]
         if missing:
             names = ", ".join(values) or "none"
@@ -125,9 +128,9 @@ class Updates:
         used = {name: value for name, value in values.items() if name in chain.constants}
         return chain.with_values(**used)
 
-    def _numbers(self) -> dict[str, int]:
-        """Return the numbers of the constants that change."""
-        return self.tensors.step_numbers | ({CLIP_FACTOR: CLIP} if self.recipe.clip else {})
+    def _numbers(self, group: int) -> dict[str, int]:
+        """Return the numbers of the constants that change, for a group of parameters."""
+        return self.tensors.step_numbers[group] | ({CLIP_FACTOR: CLIP} if self.recipe.clip else {})
 
     def _clip(self, norm: float, trained: list[PlacedWeight | PlacedBias]) -> None:
         """Append the clip factor of all gradients, from the squares of every column of each

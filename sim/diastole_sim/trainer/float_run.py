@@ -32,8 +32,9 @@ class FloatRun:
 
     def __init__(self, recipe: TrainingRecipe, training: Samples):
         self.recipe, self.training = replace(recipe, loss_scaling=None), training
-        self.update_chain = self.recipe.update(bias=False)
-        names = [name for name in self.update_chain.inputs if name not in ("g", "w")]
+        numbers = range(len(self.recipe.optimisers))
+        self.updates = [self.recipe.update(bias=False, group=number) for number in numbers]
+        names = [name for name in self.updates[0].inputs if name not in ("g", "w")]
         self.state: dict[str, dict[str, Floats]] = {
             name: {"w": first} | {each: np.zeros_like(first) for each in names}
             for name, first in first_parameters(recipe).items()
@@ -44,12 +45,15 @@ class FloatRun:
         found = self._evaluated(self.training.take(self.recipe.batches[number]))
         gradients = differentiate(found)
         trained = [name for name in self.state if self.recipe.graph.parameters[name].trainable]
-        constants = {**self.recipe.optimiser.constants(), **self.recipe.optimiser.of_step(number)}
+        every = [{**each.constants(), **each.of_step(number)} for each in self.recipe.optimisers]
         if self.recipe.clip is not None:
             wanted = {name: gradients[name] for name in trained}
-            constants[CLIP_FACTOR] = self._clip_factor(self.recipe.clip, wanted)
+            factor = self._clip_factor(self.recipe.clip, wanted)
+            every = [constants | {CLIP_FACTOR: factor} for constants in every]
         for name in trained:
-            self.state[name] = self._updated(self.state[name], gradients[name], constants)
+            group = self.recipe.group(name)
+            update, constants = self.updates[group], every[group]
+            self.state[name] = self._updated(update, self.state[name], gradients[name], constants)
         return float(found.output)
 
     def parameters(self) -> dict[str, Floats]:
@@ -89,11 +93,15 @@ class FloatRun:
         return float(_computed(clip_factor(), streams, shape, constants)["factor"])
 
     def _updated(
-        self, state: dict[str, Floats], gradient: Floats, constants: Mapping[str, float]
+        self,
+        update: Chain,
+        state: dict[str, Floats],
+        gradient: Floats,
+        constants: Mapping[str, float],
     ) -> dict[str, Floats]:
         shape = gradient.shape if gradient.ndim > 1 else (1, *gradient.shape)
         inputs = {name: each.reshape(shape) for name, each in {"g": gradient, **state}.items()}
-        outputs = _computed(self.update_chain, inputs, shape, constants)
+        outputs = _computed(update, inputs, shape, constants)
         return {name: outputs[name].reshape(gradient.shape) for name in state}
 
 

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,7 +25,7 @@ from diastole_sim.train.history import HELD_OUT_LOGITS, HELD_OUT_LOSS, MINIBATCH
 from diastole_sim.train.job import Progress, TrainResult
 from diastole_sim.train.precision import Widths
 from diastole_sim.trainer.float_run import FloatRun
-from diastole_sim.trainer.options import ProgramOptions
+from diastole_sim.trainer.options import GroupOptions, ProgramOptions
 from diastole_sim.trainer.tasks import TaskProgram, TaskRecipe
 
 
@@ -40,6 +40,7 @@ class ProgramResult(TrainResult):
       :class:`diastole_sim.trainer.options.ProgramOptions`.
     - ``momentum``, ``betas``, ``weight_decay``: options of the optimiser, None if the optimiser
       lacks the option.
+    - ``groups``: options of groups of parameters.
     - ``optimizer_sha256``, ``activation_sha256``: SHA-256 of the user's file with the optimiser or
       the activation.
     - ``cycles_total``: cycles of all training steps.
@@ -59,6 +60,7 @@ class ProgramResult(TrainResult):
     momentum: float | None
     betas: tuple[float, float] | None
     weight_decay: float | None
+    groups: tuple[GroupOptions, ...]
     hidden: tuple[int, ...]
     activation: str | None
     activation_sha256: str | None
@@ -79,7 +81,8 @@ class ProgramResult(TrainResult):
         if self.commands is not None:
             values["commands"] = [each.to_json() for each in self.commands]
         betas = None if self.betas is None else list(self.betas)
-        return values | {"hidden": list(self.hidden), "betas": betas}
+        groups = [asdict(group) for group in self.groups]
+        return values | {"hidden": list(self.hidden), "betas": betas, "groups": groups}
 
 
 @dataclass(kw_only=True)

@@ -1,8 +1,9 @@
 """Hold the options of a perceptron's training by a program, by the names that users give."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from diastole_sim.lowering.recipe import ParameterGroup
 from diastole_sim.program.chains.activations import ACTIVATIONS, Activation
 from diastole_sim.program.optimizer_table import (
     FIRST_RATE,
@@ -31,6 +32,21 @@ DEFAULT_SCALING = LossScaling()
 
 
 @dataclass(frozen=True, kw_only=True)
+class GroupOptions:
+    """Options of the parameters whose names match a ``pattern``. ``rate``: learning rate in step 0.
+    None for the option of all parameters."""
+
+    pattern: str
+    rate: float | None = None
+    weight_decay: float | None = None
+
+    def __str__(self) -> str:
+        values = {"rate": self.rate, "weight decay": self.weight_decay}
+        given = [f"{name} {value:g}" for name, value in values.items() if value is not None]
+        return f"{self.pattern}: {', '.join(given)}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class RecipeOptions:
     """Options of the training of a perceptron, independent of the number formats.
 
@@ -39,6 +55,8 @@ class RecipeOptions:
     - ``rate``: learning rate in step 0, None for the optimiser's default.
     - ``momentum``, ``betas``, ``weight_decay``: None for the default of the optimiser or of the
       task. Only for optimisers with the option.
+    - ``groups``: options of groups of parameters. A parameter belongs to the first group that
+      matches the name.
     - ``hidden``: units of every hidden layer.
     - ``clip``: largest norm of all gradients together, None for no limit.
     - ``schedule``, ``warmup``, ``step_size``, ``gamma``: learning rates of later steps, as in
@@ -52,6 +70,7 @@ class RecipeOptions:
     momentum: float | None = None
     betas: tuple[float, float] | None = None
     weight_decay: float | None = None
+    groups: tuple[GroupOptions, ...] = ()
     hidden: tuple[int, ...] = (HIDDEN,)
     activation: str | OwnCode = "relu"
     clip: float | None = None
@@ -112,6 +131,7 @@ class RecipeOptions:
             "hidden": self.hidden,
             "activation": self._activation(),
             "optimiser": self._optimiser(task, steps),
+            "groups": self._groups(task, steps),
             "clip": self.clip,
         }
 
@@ -130,6 +150,12 @@ class RecipeOptions:
                 raise ValueError(
                     f"{name} is an option of {' and '.join(with_option(name))}, not of "
                     f"{self.optimizer}: leave {name} out"
+                )
+        for group in self.groups:
+            if group.weight_decay is not None and "weight_decay" not in self.choice.takes:
+                raise ValueError(
+                    f"group {group.pattern}: the optimiser {self.optimizer} has no weight decay: "
+                    "leave weight-decay out"
                 )
         for value in (self.momentum or 0.0, *(self.betas or ())):
             if not 0 <= value < 1:
@@ -155,6 +181,21 @@ class RecipeOptions:
         if value is not None:
             return value
         return getattr(task, name) if name in choice.of_task else choice.defaults.get(name)
+
+    def _groups(self, task: Task, steps: int) -> tuple[ParameterGroup, ...]:
+        return tuple(
+            ParameterGroup(
+                pattern=group.pattern,
+                optimiser=replace(
+                    self,
+                    rate=self.rate if group.rate is None else group.rate,
+                    weight_decay=self.weight_decay
+                    if group.weight_decay is None
+                    else group.weight_decay,
+                )._optimiser(task, steps),
+            )
+            for group in self.groups
+        )
 
     def _optimiser(self, task: Task, steps: int) -> Optimiser:
         rate = self.rates().rate(self.first_rate(task), steps)

@@ -1,6 +1,7 @@
 """Turn tasks, which a host can also train, into recipes and programs."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -12,7 +13,7 @@ from diastole_sim.device.interface import Floats
 from diastole_sim.graph.operations.operation import OperationUse
 from diastole_sim.graph.perceptron import perceptron_graph
 from diastole_sim.lowering.program import training_program
-from diastole_sim.lowering.recipe import TrainingRecipe
+from diastole_sim.lowering.recipe import ParameterGroup, TrainingRecipe
 from diastole_sim.lowering.samples import StoredSamples
 from diastole_sim.program.chains.activations import Activation
 from diastole_sim.program.program import TrainingProgram
@@ -77,6 +78,7 @@ def task_recipe(
     hidden: tuple[int, ...] = (HIDDEN,),
     activation: str | Activation = "relu",
     optimiser: Optimiser | None = None,
+    groups: Sequence[ParameterGroup] = (),
     clip: float | None = None,
     loss_scaling: LossScaling | None = None,
     precision: Precision | None = None,
@@ -90,7 +92,7 @@ def task_recipe(
 
     - ``hidden``: units of hidden layers, without a graph.
     - ``activation``: name of an operation, or texts of a user, without a graph.
-    - ``clip``, ``loss_scaling``, ``precision``: as in :class:`TrainingRecipe`.
+    - ``groups``, ``clip``, ``loss_scaling``, ``precision``: as in :class:`TrainingRecipe`.
     """
     count = task.steps if steps is None else steps
     training, held_out = task.split(task.load(), seed=seed)
@@ -104,6 +106,7 @@ def task_recipe(
     recipe = TrainingRecipe(
         graph=graph,
         optimiser=own if optimiser is None else optimiser,
+        groups=groups,
         batches=np.array(list(islice(rows, count))),
         clip=clip,
         loss_scaling=loss_scaling,

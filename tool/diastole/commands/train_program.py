@@ -16,6 +16,7 @@ from diastole.config.numbers import NUMBERS
 from diastole.errors import BadInput, CheckFailed
 from diastole.execution import Execution
 from diastole_sim.lowering.parameters import PanelTooSmallError
+from diastole_sim.lowering.recipe import NoParameterError
 from diastole_sim.program.chains.activations import ACTIVATIONS
 from diastole_sim.program.optimizer_table import (
     BETAS,
@@ -40,14 +41,15 @@ from diastole_sim.trainer.options import (
     MAX_DECAY,
     MAX_LAYERS,
     MAX_UNITS,
+    GroupOptions,
     ProgramOptions,
 )
 from diastole_sim.trainer.tasks import TaskProgram
 
 MAX_RATE = 1000.0
 OPTIONS = (
-    "optimizer", "rate", *OF_OPTIMIZERS, "hidden", "activation", "clip", "schedule", "warmup",
-    "step_size", "gamma",
+    "optimizer", "rate", *OF_OPTIMIZERS, "groups", "hidden", "activation", "clip", "schedule",
+    "warmup", "step_size", "gamma",
 )  # fmt: skip
 HOST_OPTIONS = {
     "master": "keeps the weights in float32",
@@ -113,10 +115,33 @@ def betas(text: str) -> tuple[float, float]:
     return values
 
 
+GROUP_OPTIONS = {"rate": rate, "weight-decay": weight_decay}
+"""Options of a group of parameters, with the function that parses a value."""
+
+
 def _number(text: str) -> float:
     """Return the number of a text; NaN for a text that is no number."""
     value = real_number(text)
     return nan if value is None else value
+
+
+def parameter_group(text: str) -> GroupOptions:
+    """Parse options of a group of parameters, as a type for argparse."""
+    pattern, colon, rest = text.rpartition(":")
+    words = [word.strip() for word in rest.split(",")]
+    values: dict[str, float] = {}
+    for name, equals, value in (word.partition("=") for word in words):
+        parse = GROUP_OPTIONS.get(name.strip())
+        if not pattern or not colon or not equals or parse is None or name in values:
+            raise argparse.ArgumentTypeError(
+                f"must be PATTERN:NAME=VALUE,NAME=VALUE with the names {', '.join(GROUP_OPTIONS)}, "
+                f"such as *.bias:weight-decay=0, not {excerpt(text)}"
+            )
+        try:
+            values[name.strip().replace("-", "_")] = parse(value.strip())
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentTypeError(f"{name.strip()} of {pattern} {error}") from None
+    return GroupOptions(pattern=pattern, **values)
 
 
 def hidden(text: str) -> tuple[int, ...]:
@@ -231,11 +256,20 @@ def _add_optimizer(parser: argparse.ArgumentParser) -> None:
         f"the rate, from the weight instead (default: {DECOUPLED_DECAY:g} for adamw, 0 for "
         "all others)",
     )
+    group.add_argument(
+        "--group",
+        dest="groups",
+        metavar="PATTERN:NAME=VALUE,...",
+        action="append",
+        type=parameter_group,
+        help="rate and weight-decay of the parameters whose names match the pattern, such as "
+        "'*.bias:weight-decay=0'; repeat the option for further groups. The first match counts",
+    )
 
 
 def option(name: str) -> str:
     """Return the name of an option as typed."""
-    return f"--{name.replace('_', '-')}"
+    return "--group" if name == "groups" else f"--{name.replace('_', '-')}"
 
 
 def has_other_masters(config: Config) -> bool:
@@ -287,6 +321,8 @@ def program_of(
                 f"{option(name)} works only on machines without a vector unit: give --set "
                 f"vector.enable=false; with vector.enable = true the machine {does}"
             )
+    if "groups" in values:
+        values["groups"] = tuple(values["groups"])
     kind = arguments.optimizer or "sgd"
     _check_options_of(kind, values)
     _check_schedule(values)
@@ -307,6 +343,8 @@ def program_of(
         return ProgramOptions(limits=program_limits(config), **values, **scale_argument(arguments))
     except OwnCodeError as error:
         raise BadInput(str(error)) from error
+    except ValueError as error:  # a group asks for an option that the optimiser lacks
+        raise BadInput(f"--group: {error}") from error
 
 
 def _check_schedule(options: Mapping[str, Any]) -> None:
@@ -342,6 +380,8 @@ def task_program_of(
     """Return the program of a task. BadInput if the machine is too small for the program."""
     try:
         return options.program(task, config.numerics, steps=task.steps, seed=seed)
+    except NoParameterError as error:
+        raise BadInput(f"--group: {error}") from error
     except PanelTooSmallError as error:
         if error.kib > max(PANELS_KIB):
             advice = "make the layers smaller, or leave biases out"
@@ -425,6 +465,7 @@ def result_lines(result: ProgramResult) -> list[str]:
         recipe += f", betas {result.betas[0]:g} and {result.betas[1]:g}"
     if result.weight_decay:
         recipe += f", weight decay {result.weight_decay:g}"
+    recipe += "".join(f", {group}" for group in result.groups)
     recipe += clip
     if result.hidden:
         activation = _with_hash(str(result.activation), result.activation_sha256)

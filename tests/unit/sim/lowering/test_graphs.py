@@ -7,7 +7,7 @@ import pytest
 from diastole_sim.graph.build import GraphBuilder
 from diastole_sim.graph.graph import GraphError, GraphParameter
 from diastole_sim.lowering.program import training_program
-from diastole_sim.lowering.recipe import TrainingRecipe
+from diastole_sim.lowering.recipe import ParameterGroup, TrainingRecipe
 from diastole_sim.lowering.samples import StoredSamples
 from diastole_sim.program.recipe import Sgd
 from diastole_sim.program.run import ProgramRun, golden_machine
@@ -40,11 +40,11 @@ class TrainedGraph:
         numerics = make_numerics(formats="bf16", block=block, roundings="nearest")
         limits = make_limits(numerics, panel_vectors=panel_vectors)
         self.training, self.held_out = (samples(rng, graph, each) for each in (SAMPLES, HELD_OUT))
+        usual = {"optimiser": Sgd(rate=lambda step: RATE, momentum=MOMENTUM)}
         self.recipe = TrainingRecipe(
             graph=graph,
-            optimiser=Sgd(rate=lambda step: RATE, momentum=MOMENTUM),
             batches=rng.integers(0, SAMPLES, (STEPS, graph.batch)),
-            **others,
+            **usual | others,
         )
         self.program = training_program(
             self.recipe, self.training, self.held_out, numerics=numerics, limits=limits
@@ -100,6 +100,54 @@ def test_a_graph_at_random(depth, seed):
         return
     block, vectors = int(2 ** rng.integers(0, 5)), int(rng.choice([256, 1024, 4096]))
     TrainedGraph(rng, graph, block=block, panel_vectors=vectors).check()
+
+
+class GroupedGraph(TrainedGraph):
+    """Biases without decay, and the parameters of the first layer with half of the rate."""
+
+    DECAY = 0.4
+    GROUPS = (
+        ParameterGroup(pattern="*.bias", optimiser=Sgd(rate=lambda step: RATE, momentum=MOMENTUM)),
+        ParameterGroup(
+            pattern="first.*",
+            optimiser=Sgd(rate=lambda step: RATE / 2, momentum=MOMENTUM, weight_decay=DECAY),
+        ),
+    )
+
+    def _updated(self, name, w, gradient):
+        bias, first = name.endswith(".bias"), name.startswith("first.")
+        if not bias:
+            gradient = gradient + self.DECAY * w
+        self._velocities[name] = MOMENTUM * self._velocities.get(name, 0) + gradient
+        return w - (RATE / 2 if first and not bias else RATE) * self._velocities[name]
+
+
+@pytest.mark.parametrize("clip", [None, 0.05])
+@pytest.mark.parametrize("vectors", [64, 4096])
+def test_groups_of_parameters(clip, vectors, np_rng):
+    builder = GraphBuilder()
+    x = builder.input("input", (8, 6))
+    hidden = builder.node("gelu", [linear(builder, "first", x, 10)])
+    last = linear(builder, "last", hidden, 3)
+    graph = builder.graph(builder.node("mse_loss", [last, builder.input("target", (8, 3))]))
+    optimiser = Sgd(rate=lambda step: RATE, momentum=MOMENTUM, weight_decay=GroupedGraph.DECAY)
+    more = {"optimiser": optimiser, "groups": GroupedGraph.GROUPS}
+    made = GroupedGraph(np_rng, graph, panel_vectors=vectors, **more, clip=clip)
+    plain = TrainedGraph(np_rng, graph, panel_vectors=vectors)
+    constants = made.program.areas["constants of steps"].shape[1]
+    assert constants == 3 * plain.program.areas["constants of steps"].shape[1]
+    if clip is None:
+        made.check()
+
+
+def test_a_group_without_a_parameter(np_rng):
+    builder = GraphBuilder()
+    last = linear(builder, "last", builder.input("input", (4, 3)), 2)
+    graph = builder.graph(builder.node("mse_loss", [last, builder.input("target", (4, 2))]))
+    group = ParameterGroup(pattern="first*", optimiser=Sgd(rate=lambda step: RATE))
+    said = "no parameter belongs to the group first*: the parameters are last.weight, last.bias"
+    with pytest.raises(ValueError, match=exactly(said)):
+        TrainedGraph(np_rng, graph, groups=(group,))
 
 
 def linear(builder, name, value, outputs, *, bias=True, trainable=True):

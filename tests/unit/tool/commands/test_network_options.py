@@ -140,3 +140,34 @@ def test_options_of_another_schedule(files):
     ):
         result = files(*NUMBERS, *words)
         assert (result.code, result.err) == (2, [f"diastole: error: {said}"])
+
+
+def test_groups_of_parameters(files):
+    words = (*NUMBERS, "--weight-decay", "0.5", "--json")
+    plain = files(*words).json
+    grouped = files(*words, "--group", "*.bias:weight-decay=0", "--group", "0.*:rate=0.1").json
+    assert plain["groups"] == []
+    assert grouped["groups"] == [
+        {"pattern": "*.bias", "rate": None, "weight_decay": 0.0},
+        {"pattern": "0.*", "rate": 0.1, "weight_decay": None},
+    ]
+    assert grouped["weights_sha256"] != plain["weights_sha256"]
+    assert abs(grouped["float_loss"] / grouped["loss"] - 1) < 0.3
+    everything = files(*words, "--group", "*:weight-decay=0.5,rate=0.01").json
+    assert everything["weights_sha256"] == plain["weights_sha256"]
+
+
+@pytest.mark.parametrize(
+    "group, said",
+    [
+        ("x*:rate=1", "--group: no parameter belongs to the group x*: the parameters are 0.weight"),
+        ("*:momentum=0", "--group must be PATTERN:NAME=VALUE,NAME=VALUE with the names rate, "),
+        ("*.bias", "--group must be PATTERN:NAME=VALUE,NAME=VALUE with the names rate, "),
+        ("*:rate=-1", "--group: rate of * must be a number above 0 and at most 1000, not -1"),
+        ("*:rate=1,rate=2", "--group must be PATTERN:"),
+    ],
+)
+def test_mistakes_in_a_group(files, group, said):
+    result = files(*NUMBERS, "--group", group)
+    assert result.code == 2
+    assert result.err[0].startswith(f"diastole: error: {said}")
