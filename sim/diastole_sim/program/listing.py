@@ -7,7 +7,7 @@ import numpy as np
 
 from diastole_sim.perf.step import ProgramState
 from diastole_sim.program.assembly import disassemble
-from diastole_sim.program.packing import alive_bytes
+from diastole_sim.program.packing import peak_of
 from diastole_sim.program.program import EVALUATION, TRAINING, TrainingProgram
 from diastole_sim.program.relocation import address_fields, memory_image
 from diastole_sim.spec.chains import named_streams
@@ -43,7 +43,7 @@ class ProgramListing:
 
     def _memory(self) -> Iterator[str]:
         areas = sorted(self.program.areas.values(), key=lambda area: area.address)
-        alive = alive_bytes(self.program)
+        alive = peak_of(self.program).bytes
         yield (
             f"memory: {self.program.memory_bytes} bytes in {len(areas)} areas; at most {alive} "
             "bytes are alive at the same time"

@@ -52,15 +52,36 @@ def packed(program: TrainingProgram) -> TrainingProgram:
     )
 
 
-def alive_bytes(program: TrainingProgram) -> int:
-    """Return the largest number of bytes of areas that are alive at the same time."""
-    sizes = {name: round_up(area.length, LINE_BYTES) for name, area in program.areas.items()}
-    always = sum(sizes[name] for name, area in program.areas.items() if area.life is None)
-    lives = [(area.life, sizes[name]) for name, area in program.areas.items() if area.life]
-    return always + max(
-        (sum(size for life, size in lives if life.at(each.run, each.first)) for each, _ in lives),
-        default=0,
+@dataclass(frozen=True, kw_only=True)
+class Peak:
+    """Command at which most bytes are alive. ``run``, ``number``: the command, as in a
+    :class:`diastole_sim.program.memory_plan.Life`. ``areas``: areas that are alive there, the
+    largest first."""
+
+    run: str
+    number: int
+    areas: tuple[PlannedArea, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(round_up(area.length, LINE_BYTES) for area in self.areas)
+
+
+def peak_of(program: TrainingProgram) -> Peak:
+    """Return the command of a program at which most bytes are alive."""
+    begins = {(each.life.run, each.life.first) for each in program.areas.values() if each.life}
+    peaks = [
+        Peak(run=run, number=number, areas=_alive(program, run, number))
+        for run, number in sorted(begins) or [(EVALUATION, 0)]
+    ]
+    return max(peaks, key=lambda peak: peak.bytes)
+
+
+def _alive(program: TrainingProgram, run: str, number: int) -> tuple[PlannedArea, ...]:
+    alive = (
+        area for area in program.areas.values() if area.life is None or area.life.at(run, number)
     )
+    return tuple(sorted(alive, key=lambda area: -area.length))
 
 
 def lives_of(program: TrainingProgram) -> dict[str, Life]:

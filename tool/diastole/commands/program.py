@@ -88,6 +88,7 @@ def _add_build(commands: Commands) -> None:
     scaling.add_loss_scale(parser)
     network_options.add_network(parser)
     train_program.add_program(parser)
+    train_program.add_memory(parser)
     add_seed(parser, "seed of all random draws")
     add_json(parser)
     parser.set_defaults(execute=_build)
@@ -180,7 +181,9 @@ def _build(arguments: argparse.Namespace) -> int:
         require_samples(task)
     task = replace(task, steps=arguments.steps or task.steps)
     begun = time.monotonic()
-    made = train_program.task_program_of(config, task, options, seed=arguments.seed)
+    made = train_program.task_program_of(
+        config, task, options, seed=arguments.seed, memory_kib=arguments.memory_kib
+    )
     seconds = time.monotonic() - begun
     about = {"task": task.name, "batch": task.batch, **options.description(task)}
     file = ProgramFile(config=config, seed=arguments.seed, program=made.program, about=about)

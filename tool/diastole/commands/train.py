@@ -26,9 +26,10 @@ from diastole.console import fail, print_json, say, say_next
 from diastole.errors import BadInput
 from diastole.execution import Execution
 from diastole.files import atomic
-from diastole.files.outputs import check_picture
+from diastole.files.outputs import check_output, check_picture
 from diastole.layers.cell_areas import cell_area
 from diastole.learning.checkpoint import Checkpoint
+from diastole.learning.log import TrainingLog
 from diastole.learning.task import OwnTask, own_task
 from diastole.nearest import suggestion
 from diastole_sim.golden.numpy_device import NumpyDevice
@@ -49,7 +50,7 @@ from diastole_sim.train.precision import (
 )
 from diastole_sim.train.report import write_picture
 from diastole_sim.train.tasks import TASK_NAMES, Task, find_task
-from diastole_sim.trainer.job import ProgramResult
+from diastole_sim.trainer.job import Keeper, ProgramResult
 from diastole_sim.trainer.options import ProgramOptions
 
 OPTION_PRECISIONS = {"alpha": "fast", "beta": "fast", "switch": "low-to-high"}
@@ -90,12 +91,20 @@ def add_parser(commands: Commands) -> None:
         help="picture of loss, accuracy and, in the format fast, widths over the steps, .png "
         "or .svg",
     )
+    parser.add_argument(
+        "--log",
+        metavar="FILE",
+        type=Path,
+        help="write loss and learning rate of every step, and the results of every evaluation, to "
+        "FILE (.jsonl), for whole steps on the machine",
+    )
     train_state.add_state(parser)
     add_master(parser)
     add_precision(parser)
     scaling.add_loss_scale(parser)
     network_options.add_network_files(network_options.add_network(parser))
     train_program.add_program(parser)
+    train_program.add_memory(parser)
     add_execution(parser)
     parser.set_defaults(execute=execute)
 
@@ -293,8 +302,12 @@ def execute(arguments: argparse.Namespace) -> int:
     state = None if own is not None else train_state.state_of(config, arguments, task, options)
     if state is not None:
         state.load()  # a mistake is found before the hardware is built
+    if "program" not in options:
+        _refuse_program_options(arguments)
+    if arguments.log is not None:
+        check_output("--log", arguments.log, (".jsonl",))
     if "program" in options:
-        keeper = own and _checkpoint(config, arguments, own, options["program"])
+        keeper = _keeper(config, arguments, task, own, options["program"])
         result = train_program.train_on(
             config,
             replace(task, steps=arguments.steps or task.steps),
@@ -302,6 +315,7 @@ def execute(arguments: argparse.Namespace) -> int:
             execution,
             verify=arguments.verify,
             keeper=keeper,
+            memory_kib=arguments.memory_kib,
         )
     else:
         with train_state.resumable(state):
@@ -317,6 +331,31 @@ def execute(arguments: argparse.Namespace) -> int:
             "--set format.x=... --set format.w=... --set format.dy=... trains in other formats"
         )
     return judge(result, arguments.min_accuracy)
+
+
+def _refuse_program_options(arguments: argparse.Namespace) -> None:
+    """Raise BadInput for options that a training by a host lacks."""
+    for option, value in (("--memory", arguments.memory_kib), ("--log", arguments.log)):
+        if value is not None:
+            raise BadInput(
+                f"{option} works only for whole steps on the machine: leave {option} out"
+            )
+
+
+def _keeper(
+    config: Config,
+    arguments: argparse.Namespace,
+    task: Task,
+    own: OwnTask | None,
+    options: ProgramOptions,
+) -> Keeper | None:
+    """Return the keeper of a training's state and log, None without files."""
+    keeper = own and _checkpoint(config, arguments, own, options)
+    if arguments.log is None:
+        return keeper
+    steps = arguments.steps or task.steps
+    rate = options.rates().rate(options.first_rate(task), steps)
+    return TrainingLog(path=arguments.log, rate=rate, inner=keeper)
 
 
 def _checkpoint(

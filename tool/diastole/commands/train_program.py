@@ -27,6 +27,8 @@ from diastole_sim.program.optimizer_table import (
 )
 from diastole_sim.program.own_code import FORM, OwnCode, OwnCodeError
 from diastole_sim.program.own_parts import own_activation, own_optimizer
+from diastole_sim.program.packing import peak_of
+from diastole_sim.program.program import EVALUATION, TRAINING
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.schedules import GAMMA, LINEAR, SCHEDULES, STEP
 from diastole_sim.program.verified_run import VerifiedRun
@@ -47,6 +49,9 @@ from diastole_sim.trainer.options import (
 from diastole_sim.trainer.tasks import TaskProgram
 
 MAX_RATE = 1000.0
+KIB, MAX_MEMORY_KIB = 1024, 1 << 30
+SHOWN_AREAS = 3
+"""Number of areas that a message about memory names."""
 OPTIONS = (
     "optimizer", "rate", *OF_OPTIMIZERS, "groups", "hidden", "activation", "clip", "schedule",
     "warmup", "step_size", "gamma",
@@ -187,6 +192,17 @@ def add_program(
         "(default: off)",
     )
     _add_optimizer(parser)
+
+
+def add_memory(parser: argparse.ArgumentParser) -> None:
+    """Add the limit of a program's memory."""
+    parser.add_argument(
+        "--memory",
+        dest="memory_kib",
+        metavar="KIB",
+        type=integer(1, MAX_MEMORY_KIB),
+        help="refuse a program that needs more memory than KIB, for whole steps on the machine",
+    )
 
 
 def _add_optimizer(parser: argparse.ArgumentParser) -> None:
@@ -375,9 +391,39 @@ def _check_options_of(optimizer: str | OwnCode, options: Mapping[str, Any]) -> N
 
 
 def task_program_of(
-    config: Config, task: Task, options: ProgramOptions, *, seed: int
+    config: Config,
+    task: Task,
+    options: ProgramOptions,
+    *,
+    seed: int,
+    memory_kib: int | None = None,
 ) -> TaskProgram:
-    """Return the program of a task. BadInput if the machine is too small for the program."""
+    """Return the program of a task. ``memory_kib``: most memory that the program may need. BadInput
+    if the machine or the memory is too small for the program."""
+    made = _made_program(config, task, options, seed)
+    if memory_kib is not None and made.program.memory_bytes > memory_kib * KIB:
+        raise BadInput(_too_large(made, memory_kib))
+    return made
+
+
+def _too_large(made: TaskProgram, memory_kib: int) -> str:
+    """Return the message for a program that needs more memory than allowed."""
+    program, peak = made.program, peak_of(made.program)
+    layer = program.layers[peak.number] if peak.run == TRAINING else None
+    place = "the evaluation" if peak.run == EVALUATION else "a step"
+    if layer is not None:
+        place = f"layer {made.recipe.linears[layer].name}"
+    largest = ", ".join(
+        f"{area.name} ({area.length / KIB:,.1f} KiB)" for area in peak.areas[:SHOWN_AREAS]
+    )
+    return (
+        f"--memory: the program of {made.task.name} needs {program.memory_bytes / KIB:,.1f} KiB of "
+        f"memory, more than {memory_kib}; most is in use in {place}, and the largest are "
+        f"{largest}: give more memory, a smaller --batch, or fewer samples"
+    )
+
+
+def _made_program(config: Config, task: Task, options: ProgramOptions, seed: int) -> TaskProgram:
     try:
         return options.program(task, config.numerics, steps=task.steps, seed=seed)
     except NoParameterError as error:
@@ -406,11 +452,12 @@ def train_on(
     *,
     verify: bool = False,
     keeper: Keeper | None = None,
+    memory_kib: int | None = None,
 ) -> ProgramResult:
-    """Train a task for the task's number of steps. ``keeper`` keeps the state. A failure of the
-    machine is a CheckFailed."""
+    """Train a task for the task's number of steps. ``keeper`` keeps the state. ``memory_kib``: as
+    for :func:`task_program_of`. A failure of the machine is a CheckFailed."""
     seed = execution.seed
-    made = task_program_of(config, task, options, seed=seed)
+    made = task_program_of(config, task, options, seed=seed, memory_kib=memory_kib)
     program = made.program
     with ExitStack() as stack:
         machine = stack.enter_context(make_machine(execution, config, program))

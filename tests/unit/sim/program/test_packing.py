@@ -9,7 +9,7 @@ import pytest
 from diastole_sim.lowering.program import training_program
 from diastole_sim.lowering.recipe import TrainingRecipe
 from diastole_sim.program.memory_plan import Life
-from diastole_sim.program.packing import IN_FLIGHT, alive_bytes
+from diastole_sim.program.packing import IN_FLIGHT, peak_of
 from diastole_sim.program.program import EVALUATION, LOSSES, OUTPUT, TRAINING
 from diastole_sim.program.recipe import Sgd
 from diastole_sim.program.run import ProgramRun, golden_machine
@@ -159,7 +159,7 @@ def test_deep_networks_share_memory(np_rng):
     first = min(area.address for area in temporary)
     apart = sum(area.length for area in temporary)
     assert program.memory_bytes - first < 0.6 * apart
-    assert program.memory_bytes <= 1.15 * alive_bytes(program)
+    assert program.memory_bytes <= 1.15 * peak_of(program).bytes
 
 
 @pytest.mark.parametrize(

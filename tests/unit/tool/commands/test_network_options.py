@@ -1,5 +1,8 @@
 """Options of `train` for a network and data of the user."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -171,3 +174,63 @@ def test_mistakes_in_a_group(files, group, said):
     result = files(*NUMBERS, "--group", group)
     assert result.code == 2
     assert result.err[0].startswith(f"diastole: error: {said}")
+
+
+def test_the_memory_of_a_program(files):
+    record = files(*NUMBERS, "--json").json
+    kib = -(-record["memory_bytes"] // 1024)
+    assert files(*NUMBERS, "--memory", str(kib)).code == 0
+    result = files(*NUMBERS, "--memory", str(kib - 1))
+    assert result.code == 2
+    said = result.err[0]
+    assert said.startswith("diastole: error: --memory: the program of nets.py:numbers needs ")
+    assert f"more than {kib - 1}; most is in use in " in said
+    assert "and the largest are commands of training (" in said
+
+
+def test_the_layer_with_most_memory(files):
+    """A wide layer in the middle: its gradient is alive beside all images."""
+    Path("nets.py").write_text(
+        "from diastole import nn\n"
+        "wide = nn.Sequential(nn.Linear(3, 400), nn.ReLU(), nn.Linear(400, 300), nn.ReLU(), "
+        "nn.Linear(300, 2))\n"
+    )
+    words = [word if word != "nets.py:numbers" else "nets.py:wide" for word in NUMBERS]
+    result = files(*words, "--memory", "100", "--clip", "1")
+    assert "most is in use in layer " in result.err[0]
+    assert "2.weight" in result.err[0]
+
+
+def lines_of(path):
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+def test_a_log(files):
+    words = (*NUMBERS, "--log", "log.jsonl", "--save", "run.safetensors")
+    assert files(*words).code == 0
+    lines = lines_of("log.jsonl")
+    steps = [line for line in lines if "step" in line]
+    assert [line["step"] for line in steps] == list(range(16))
+    assert steps[0]["rate"] == pytest.approx(0.01)
+    assert steps[8]["rate"] == pytest.approx(0.005)
+    evaluations = [line for line in lines if "steps" in line]
+    assert [line["steps"] for line in evaluations] == [4, 8, 12, 16]
+    assert all(line["held_out_accuracy"] is None for line in evaluations)
+    assert files(*words, "--resume").code == 0
+    again = lines_of("log.jsonl")
+    assert sorted(map(str, again)) == sorted(map(str, lines))
+
+
+def test_mistakes_of_memory_and_log(files):
+    for words, said in (
+        (("--log", "log.txt"), "--log must end in .jsonl, not log.txt"),
+        (("--log", "no/log.jsonl"), "no/log.jsonl: there is no folder no"),
+        (("--memory", "0"), "--memory must be an integer in 1..1073741824, not 0"),
+    ):
+        result = files(*NUMBERS, *words)
+        assert result.code == 2
+        assert result.err[0].startswith(f"diastole: error: {said}")
+    for words in (("--log", "log.jsonl"), ("--memory", "9")):
+        result = files("train", "nano.toml", "--task", "text", *words)
+        said = f"{words[0]} works only for whole steps on the machine: leave {words[0]} out"
+        assert (result.code, result.err) == (2, [f"diastole: error: {said}"])
