@@ -15,7 +15,7 @@ from diastole_sim.graph.operations.operation import ElementOperation, LossOperat
 from diastole_sim.graph.operations.table import OPERATIONS
 from diastole_sim.program.chain import Chain
 from diastole_sim.program.chains.updates import Options
-from diastole_sim.program.recipe import Optimiser
+from diastole_sim.program.recipe import Lars, Optimiser
 from diastole_sim.spec.require import require_choice, require_int
 from diastole_sim.train.loss_scaling import LossScaling
 from diastole_sim.train.precision import MACHINE_PRECISIONS, Precision
@@ -147,7 +147,8 @@ class TrainingRecipe:
     @property
     def waits(self) -> bool:
         """True if updates wait for all gradients."""
-        return self.clip is not None or self.loss_scaling is not None
+        lars = any(isinstance(each, Lars) for each in self.optimisers)
+        return self.clip is not None or self.loss_scaling is not None or lars
 
     @property
     def scaled(self) -> bool:

@@ -1,21 +1,31 @@
 """Lower the updates of parameters, at once or after all gradients are known."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from diastole_sim.lowering.parameters import Parameters, PlacedBias, PlacedWeight
 from diastole_sim.lowering.schedule import ProgramSchedule
 from diastole_sim.lowering.tensors import ProgramTensors
-from diastole_sim.program.chain import Chain
-from diastole_sim.program.chains.sums import bias_squares, bias_sums, clip_factor, column_squares
-from diastole_sim.program.chains.updates import CLIP_FACTOR
+from diastole_sim.program.chain import INVERSE_LOSS_SCALE, LOSS_SCALE, Chain
+from diastole_sim.program.chains.sums import (
+    bias_squares,
+    bias_sums,
+    clip_factor,
+    column_squares,
+    trust_ratio,
+)
+from diastole_sim.program.chains.updates import CLIP_FACTOR, TRUST_RATIO
 from diastole_sim.program.fusion import ChainPart, Value
 from diastole_sim.program.memory_plan import BoundStream, stream_of
 from diastole_sim.program.program_tables import FIRST_WRITTEN
+from diastole_sim.program.recipe import Lars
 from diastole_sim.spec.image import round_up
 from diastole_sim.spec.stream_table import Descriptor, Kind
 
 LOSS, CLIP = FIRST_WRITTEN, FIRST_WRITTEN + 1
 """Constants that chains write: the loss of the step, and the clip factor of the gradients."""
+FIRST_RATIO, LAST_RATIO = CLIP + 1, min(INVERSE_LOSS_SCALE, LOSS_SCALE) - 1
+"""Constants of trust ratios."""
 
 
 class Updates:
@@ -24,6 +34,7 @@ class Updates:
     def __init__(self, tensors: ProgramTensors, parameters: Parameters, schedule: ProgramSchedule):
         self.tensors, self.parameters, self.schedule = tensors, parameters, schedule
         self.recipe, self.plan = tensors.recipe, tensors.plan
+        self._ratios: dict[str, int] = {}
 
     def watch(self, stream: BoundStream) -> BoundStream:
         """Return the stream, with the watch bit set under loss scaling: a number that is not finite
@@ -55,6 +66,9 @@ class Updates:
         if self.recipe.clip is not None:
             self._clip(self.recipe.clip, trained)
         for each in trained:
+            if isinstance(each, PlacedWeight):
+                self._trust_ratio(each)
+        for each in trained:
             if isinstance(each, PlacedBias):
                 self._update_bias(each)
             else:
@@ -64,11 +78,13 @@ class Updates:
     def _update_weight(self, weight: PlacedWeight, gradient: Value | BoundStream) -> None:
         group = self.recipe.group(weight.name)
         part = ChainPart(
-            chain=self._with_constants(self.recipe.update(bias=False, group=group), group),
+            chain=self._with_constants(
+                self.recipe.update(bias=False, group=group), self._numbers(group, weight), group
+            ),
             shape=(weight.inputs, weight.outputs),
             inputs={"g": gradient, **weight.state},
             outputs={**weight.state, "image": weight.image},
-            numbers=self._numbers(group),
+            numbers=self._numbers(group, weight),
             skip=self.recipe.scaled,
             update=True,
         )
@@ -85,8 +101,10 @@ class Updates:
             state = {name: each for name, each in bias.folded.items() if name != "g"}
             gradient = bias.folded["g"]
         assert gradient is not None
+        if isinstance(self.recipe.optimisers[group], Lars):
+            chain = chain.with_values(**{TRUST_RATIO: 1.0})
         part = ChainPart(
-            chain=self._with_constants(chain, group),
+            chain=self._with_constants(chain, self._numbers(group), group),
             shape=shape,
             inputs={"g": gradient, **state},
             outputs=state,
@@ -113,12 +131,14 @@ class Updates:
         )
         self.schedule.add(part)
 
-    def _with_constants(self, chain: Chain, group: int) -> Chain:
+    def _with_constants(self, chain: Chain, numbers: Mapping[str, int], group: int) -> Chain:
+        """Return the chain with the constants of an optimiser. ``numbers``: constants that
+        change."""
         values = self.recipe.optimisers[group].constants()
         missing = [
             name
             for name, value in chain.constants.items()
-            if value is None and name not in values and name not in self._numbers(group)
+            if value is None and name not in values and name not in numbers
         ]
         if missing:
             names = ", ".join(values) or "none"
@@ -128,9 +148,66 @@ class Updates:
         used = {name: value for name, value in values.items() if name in chain.constants}
         return chain.with_values(**used)
 
-    def _numbers(self, group: int) -> dict[str, int]:
-        """Return the numbers of the constants that change, for a group of parameters."""
-        return self.tensors.step_numbers[group] | ({CLIP_FACTOR: CLIP} if self.recipe.clip else {})
+    def _numbers(self, group: int, weight: PlacedWeight | None = None) -> dict[str, int]:
+        """Return the numbers of the constants that change, for a group of parameters or for a
+        weight of the group."""
+        numbers = dict(self.tensors.step_numbers[group])
+        if self.recipe.clip:
+            numbers[CLIP_FACTOR] = CLIP
+        if weight is not None and weight.name in self._ratios:
+            numbers[TRUST_RATIO] = self._ratios[weight.name]
+        return numbers
+
+    def _trust_ratio(self, weight: PlacedWeight) -> None:
+        """Append the trust ratio of a weight, if the optimiser of the weight is LARS. ValueError
+        for more weights than the machine has constants."""
+        optimiser = self.recipe.optimisers[self.recipe.group(weight.name)]
+        if not isinstance(optimiser, Lars):
+            return
+        number = FIRST_RATIO + len(self._ratios)
+        if number > LAST_RATIO:
+            raise ValueError(
+                f"lars trains at most {LAST_RATIO - FIRST_RATIO + 1} weights: the machine has a "
+                "constant for the trust ratio of each"
+            )
+        self._ratios[weight.name] = number
+        assert weight.gradient is not None
+        sources = {"w": weight.state["w"], "g": weight.gradient}
+        factor = None
+        if self.recipe.clip is not None:
+            factor = CLIP_FACTOR
+        elif self.recipe.scaled:
+            factor = str(INVERSE_LOSS_SCALE)
+        ratio = Descriptor(kind=Kind.CONSTANT, address=number)
+        part = ChainPart(
+            chain=trust_ratio(factor=factor).with_values(
+                decay=optimiser.weight_decay, eta=optimiser.trust
+            ),
+            shape=(1, weight.outputs),
+            inputs={name: self._squares(weight, name, each) for name, each in sources.items()},
+            outputs={"ratio": BoundStream(name=f"K[{number}]", descriptor=ratio)},
+            numbers={CLIP_FACTOR: CLIP} if self.recipe.clip is not None else {},
+            skip=self.recipe.scaled,
+            apart=True,
+        )
+        self.schedule.add(part)
+
+    def _squares(self, weight: PlacedWeight, name: str, source: BoundStream) -> BoundStream:
+        """Append the sums of the squares of every column, and return the stream of the sums."""
+        area = self.plan.tensor(
+            f"{weight.name} squares of {name}", Kind.F32, 1, weight.outputs, zeros=True
+        )
+        sums = Descriptor(kind=Kind.COLUMN, address=area.address)
+        part = ChainPart(
+            chain=column_squares(),
+            shape=(weight.inputs, weight.outputs),
+            inputs={"values": source},
+            outputs={"sums": BoundStream(name=area.name, descriptor=sums)},
+            skip=self.recipe.scaled,
+            apart=True,
+        )
+        self.schedule.add(part)
+        return stream_of(area)
 
     def _clip(self, norm: float, trained: list[PlacedWeight | PlacedBias]) -> None:
         """Append the clip factor of all gradients, from the squares of every column of each

@@ -5,14 +5,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from diastole_sim.program.recipe import Adagrad, Adam, Optimiser, RmsProp, Sgd
+from diastole_sim.program.recipe import Adagrad, Adam, Lars, Optimiser, RmsProp, Sgd
 
 FIRST_RATE = 0.01
 """Default learning rate in step 0, for optimisers whose updates do not grow with the gradient."""
 BETAS = (0.9, 0.999)
 DECOUPLED_DECAY = 0.01
 """Default weight decay of ``adamw``, as in torch."""
-OF_OPTIMIZERS = ("momentum", "betas", "weight_decay")
+TRUST = 0.001
+"""Default factor of the trust ratio, as in the source of LARS."""
+OF_OPTIMIZERS = ("momentum", "betas", "weight_decay", "trust")
 """Options that not every optimiser has."""
 
 
@@ -42,6 +44,12 @@ _OF_ADAM = {"rate": FIRST_RATE, "betas": BETAS}
 OPTIMIZERS: Mapping[str, OptimizerChoice] = {
     "sgd": OptimizerChoice(make=Sgd, **_GRADIENT),
     "nesterov": OptimizerChoice(make=partial(Sgd, nesterov=True), **_GRADIENT),
+    "lars": OptimizerChoice(
+        make=Lars,
+        takes=("momentum", "weight_decay", "trust"),
+        defaults={"weight_decay": 0.0, "trust": TRUST},
+        of_task=("rate", "momentum"),
+    ),
     "rmsprop": OptimizerChoice(
         make=RmsProp,
         takes=("momentum", "weight_decay"),

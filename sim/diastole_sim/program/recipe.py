@@ -60,6 +60,28 @@ class Sgd:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Lars:
+    """Optimiser equal to torch.optim.SGD with dampening 0, for the gradient of a weight times the
+    trust ratio ``trust`` norm(w) / (norm(g) + ``weight_decay`` norm(w)). The ratio of a bias is 1,
+    and so is a ratio with a norm of 0. Source: You et al., arXiv:1708.03888."""
+
+    rate: Rate
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+    trust: float = 0.001
+
+    def chain(self, options: Options) -> Chain:
+        options = _with_decay(options, self.weight_decay)
+        return optimisers.lars(options, momentum=self.momentum != 0)
+
+    def constants(self) -> Mapping[str, float]:
+        return {"momentum": self.momentum, "decay": self.weight_decay}
+
+    def of_step(self, step: int) -> Mapping[str, float]:
+        return {"-lr_t": -self.rate(step)}
+
+
+@dataclass(frozen=True, kw_only=True)
 class RmsProp:
     """Optimiser equal to torch.optim.RMSprop, not centred."""
 

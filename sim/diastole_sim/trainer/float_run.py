@@ -12,8 +12,9 @@ from diastole_sim.lowering.program import first_parameters
 from diastole_sim.lowering.recipe import TrainingRecipe
 from diastole_sim.program.chain import Chain
 from diastole_sim.program.chains.sums import clip_factor
-from diastole_sim.program.chains.updates import CLIP_FACTOR
+from diastole_sim.program.chains.updates import CLIP_FACTOR, TRUST_RATIO
 from diastole_sim.program.evaluate import in_float64
+from diastole_sim.program.recipe import Lars
 from diastole_sim.train.samples import Samples
 
 BLOCK = 32
@@ -53,6 +54,10 @@ class FloatRun:
         for name in trained:
             group = self.recipe.group(name)
             update, constants = self.updates[group], every[group]
+            if TRUST_RATIO in update.constants:
+                factor = np.float32(constants.get(CLIP_FACTOR, 1.0))
+                ratio = self._trust_ratio(name, factor * gradients[name])
+                constants = constants | {TRUST_RATIO: ratio}
             self.state[name] = self._updated(update, self.state[name], gradients[name], constants)
         return float(found.output)
 
@@ -91,6 +96,17 @@ class FloatRun:
         streams = {"squares": np.array(squares, np.float32)}
         shape, constants = (1, len(squares[0])), {"max_norm": norm}
         return float(_computed(clip_factor(), streams, shape, constants)["factor"])
+
+    def _trust_ratio(self, name: str, gradient: Floats) -> float:
+        """Return the trust ratio of a parameter, 1 for a bias."""
+        optimiser = self.recipe.optimisers[self.recipe.group(name)]
+        weight = self.state[name]["w"]
+        if weight.ndim < 2 or not isinstance(optimiser, Lars):
+            return 1.0
+        norm, of_gradient = (float(np.linalg.norm(each)) for each in (weight, gradient))
+        if norm == 0 or of_gradient == 0:
+            return 1.0
+        return optimiser.trust * norm / (of_gradient + optimiser.weight_decay * norm)
 
     def _updated(
         self,

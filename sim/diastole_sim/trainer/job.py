@@ -38,8 +38,8 @@ class ProgramResult(TrainResult):
     - ``optimizer``, ``rate``, ``hidden``, ``activation``, ``clip``, ``schedule``, ``warmup``,
       ``step_size``, ``gamma``: options as in
       :class:`diastole_sim.trainer.options.ProgramOptions`.
-    - ``momentum``, ``betas``, ``weight_decay``: options of the optimiser, None if the optimiser
-      lacks the option.
+    - ``momentum``, ``betas``, ``weight_decay``, ``trust``: options of the optimiser, None if the
+      optimiser lacks the option.
     - ``groups``: options of groups of parameters.
     - ``optimizer_sha256``, ``activation_sha256``: SHA-256 of the user's file with the optimiser or
       the activation.
@@ -60,6 +60,7 @@ class ProgramResult(TrainResult):
     momentum: float | None
     betas: tuple[float, float] | None
     weight_decay: float | None
+    trust: float | None
     groups: tuple[GroupOptions, ...]
     hidden: tuple[int, ...]
     activation: str | None

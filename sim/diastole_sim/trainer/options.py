@@ -27,6 +27,7 @@ from diastole_sim.trainer.tasks import TaskProgram, TaskRecipe, task_program, ta
 MAX_LAYERS, MAX_UNITS = 64, 4096
 """Most hidden layers, and most units of a hidden layer."""
 MAX_DECAY = 1000.0
+MAX_TRUST = 1000.0
 MAX_CLIP = 1e30
 DEFAULT_SCALING = LossScaling()
 
@@ -53,8 +54,8 @@ class RecipeOptions:
     - ``optimizer``, ``activation``: a name of :data:`OPTIMIZERS` or :data:`ACTIVATIONS`, or code of
       a user.
     - ``rate``: learning rate in step 0, None for the optimiser's default.
-    - ``momentum``, ``betas``, ``weight_decay``: None for the default of the optimiser or of the
-      task. Only for optimisers with the option.
+    - ``momentum``, ``betas``, ``weight_decay``, ``trust``: None for the default of the optimiser or
+      of the task. Only for optimisers with the option.
     - ``groups``: options of groups of parameters. A parameter belongs to the first group that
       matches the name.
     - ``hidden``: units of every hidden layer.
@@ -70,6 +71,7 @@ class RecipeOptions:
     momentum: float | None = None
     betas: tuple[float, float] | None = None
     weight_decay: float | None = None
+    trust: float | None = None
     groups: tuple[GroupOptions, ...] = ()
     hidden: tuple[int, ...] = (HIDDEN,)
     activation: str | OwnCode = "relu"
@@ -162,6 +164,8 @@ class RecipeOptions:
                 raise ValueError(f"momentum and betas must be at least 0 and below 1, not {value}")
         if self.optimizer == "nesterov" and self.momentum == 0:
             raise ValueError("momentum of nesterov must be above 0, not 0")
+        if self.trust is not None and not 0 < self.trust <= MAX_TRUST:
+            raise ValueError(f"trust must be above 0 and at most {MAX_TRUST:g}, not {self.trust}")
         if not 0 <= (self.weight_decay or 0.0) <= MAX_DECAY:
             raise ValueError(
                 f"weight_decay must be at least 0 and at most {MAX_DECAY:g}, not "

@@ -23,6 +23,7 @@ from diastole_sim.program.optimizer_table import (
     DECOUPLED_DECAY,
     OF_OPTIMIZERS,
     OPTIMIZERS,
+    TRUST,
     with_option,
 )
 from diastole_sim.program.own_code import FORM, OwnCode, OwnCodeError
@@ -42,6 +43,7 @@ from diastole_sim.trainer.options import (
     MAX_CLIP,
     MAX_DECAY,
     MAX_LAYERS,
+    MAX_TRUST,
     MAX_UNITS,
     GroupOptions,
     ProgramOptions,
@@ -96,6 +98,16 @@ def weight_decay(text: str) -> float:
     if not 0 <= value <= MAX_DECAY:
         raise argparse.ArgumentTypeError(
             f"must be a number from 0 to {MAX_DECAY:g}, not {excerpt(text)}"
+        )
+    return value
+
+
+def trust(text: str) -> float:
+    """Parse the factor of the trust ratio, as a type for argparse."""
+    value = _number(text)
+    if not 0 < value <= MAX_TRUST:
+        raise argparse.ArgumentTypeError(
+            f"must be a number above 0 and at most {MAX_TRUST:g}, not {excerpt(text)}"
         )
     return value
 
@@ -271,6 +283,12 @@ def _add_optimizer(parser: argparse.ArgumentParser) -> None:
         help="share of a weight that is added to the gradient; adamw takes the share, times "
         f"the rate, from the weight instead (default: {DECOUPLED_DECAY:g} for adamw, 0 for "
         "all others)",
+    )
+    group.add_argument(
+        "--trust",
+        metavar="E",
+        type=trust,
+        help=f"factor of the trust ratio of lars (default: {TRUST:g})",
     )
     group.add_argument(
         "--group",
@@ -512,6 +530,8 @@ def result_lines(result: ProgramResult) -> list[str]:
         recipe += f", betas {result.betas[0]:g} and {result.betas[1]:g}"
     if result.weight_decay:
         recipe += f", weight decay {result.weight_decay:g}"
+    if result.trust is not None:
+        recipe += f", trust {result.trust:g}"
     recipe += "".join(f", {group}" for group in result.groups)
     recipe += clip
     if result.hidden:

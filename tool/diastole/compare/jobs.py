@@ -26,7 +26,7 @@ from diastole_sim.trainer.options import RecipeOptions
 Record = dict[str, Any]
 
 FLOAT32 = "float32"
-_FOLDERS = ("spec", "golden", "device", "train", "program")
+_FOLDERS = ("spec", "golden", "device", "graph", "lowering", "train", "trainer", "program")
 """Folders of the simulation with the sources that decide the bits of a training."""
 RESULT_KEYS = (
     "loss", "accuracy", "mean_passes", "weights_sha256", "products", "inexact_products",

@@ -5,7 +5,7 @@ the name change from step to step.
 """
 
 from diastole_sim.program.chain import Chain, lines
-from diastole_sim.program.chains.updates import TINY, Options, update_chain
+from diastole_sim.program.chains.updates import TINY, TRUST_RATIO, Options, update_chain
 
 PLAIN = Options()
 
@@ -33,6 +33,27 @@ def sgd(options: Options = PLAIN, *, momentum: bool = True, nesterov: bool = Fal
         ),
         state=("v",) if momentum else (),
         constants=({"momentum": None} if momentum else {}) | {"-lr_t": None},
+    )
+
+
+def lars(options: Options = PLAIN, *, momentum: bool = True) -> Chain:
+    """Return the chain of :func:`sgd` for the gradient times the trust ratio of the parameter.
+
+    Streams: s0 g; s1 w; s2 v; o0 w; o1 v; o2 image.
+    Constants: trust-ratio, momentum, -lr_t.
+    Instructions: 4.
+    """
+    _, g = options.gradient()
+    return update_chain(
+        "lars",
+        options,
+        lines(
+            f"r1 = mul {g} K[{TRUST_RATIO}]",
+            "r1 = mad s2 K[momentum] r1 -> o1" if momentum else "",
+            "r2 = mad r1 K[-lr_t] s1 -> o0",
+        ),
+        state=("v",) if momentum else (),
+        constants={TRUST_RATIO: None} | ({"momentum": None} if momentum else {}) | {"-lr_t": None},
     )
 
 

@@ -65,7 +65,9 @@ def _column_sums(name: str, text: str) -> Chain:
     return Chain(
         name=name,
         text=lines(text, "turned add r0 rows when last -> o0"),
-        inputs={"values": Port(number=0, kinds=(Kind.F32, Kind.BF16), meaning="a tensor")},
+        inputs={
+            "values": Port(number=0, kinds=(Kind.F32, Kind.BF16, Kind.PANEL), meaning="a tensor")
+        },
         outputs={"sums": Port(number=0, kinds=(Kind.COLUMN,), meaning="a number per column")},
         by_columns=True,
     )
@@ -149,6 +151,53 @@ def clip_factor(*, scaled: bool = False) -> Chain:
         outputs={"factor": Port(number=0, kinds=(Kind.CONSTANT,), meaning="of all gradients")}
         | sums,
         constants={"tiny": 2.0**-126, "1e-6": 1e-6, "max_norm": None},
+    )
+
+
+def trust_ratio(*, factor: str | None = None) -> Chain:
+    """Return the chain of the trust ratio of a weight, eta norm(w) / (norm(g) + decay norm(w)). The
+    ratio is 1 if a norm is 0. The ratio is written to a constant.
+
+    ``factor``: constant by which the update multiplies the gradient, None without one.
+
+    Streams: s0 squares of w; s1 squares of g; o0 ratio.
+    Constants: tiny, decay, eta.
+    Instructions: 17 + 2 log2 B.
+    """
+    return Chain(
+        name="trust_ratio",
+        text=lines(
+            """
+            r0 = add s0 r0 fresh keep
+            r1 = add s1 r1 fresh keep
+            turned add r0 lanes when last
+            turned add r1 lanes when last
+            r2 = gt r0 0 when last
+            r3 = gt r1 0 when last
+            r2 = mul r2 r3 when last
+            r0 = max r0 K[tiny] when last
+            r0 = rsq r0 when last
+            r0 = rcp r0 when last
+            r1 = max r1 K[tiny] when last
+            r1 = rsq r1 when last
+            r1 = rcp r1 when last
+            """,
+            "" if factor is None else f"r1 = mul r1 K[{factor}] when last",
+            """
+            r1 = mad r0 K[decay] r1 when last
+            r1 = rcp r1 when last
+            r0 = mul r0 K[eta] when last
+            r0 = mul r0 r1 when last
+            sel r2 r0 1 when last -> o0
+            """,
+        ),
+        inputs={
+            name: Port(number=number, kinds=(Kind.F32,), meaning=f"squares of {name}, 1 x n")
+            for number, name in enumerate(("w", "g"))
+        },
+        outputs={"ratio": Port(number=0, kinds=(Kind.CONSTANT,), meaning="trust ratio")},
+        constants={"tiny": 2.0**-126, "decay": None, "eta": None}
+        | ({factor: None} if factor is not None and not factor.isdigit() else {}),
     )
 
 

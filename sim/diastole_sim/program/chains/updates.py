@@ -22,6 +22,8 @@ NaN."""
 
 CLIP_FACTOR = "factor-of-clip"
 """Name of the constant that the machine itself computes from the norm of all gradients."""
+TRUST_RATIO = "trust-ratio"
+"""Name of the constant that the machine computes from the norms of a weight and of the gradient."""
 OWN_STREAMS = ("g", "w", "image")
 """Streams of every update, besides the streams of the state."""
 _NO_OPERANDS = re.compile(r"K\[[^\]]*\]|#.*")

@@ -9,9 +9,10 @@ from diastole_sim.graph.graph import GraphError, GraphParameter
 from diastole_sim.lowering.program import training_program
 from diastole_sim.lowering.recipe import ParameterGroup, TrainingRecipe
 from diastole_sim.lowering.samples import StoredSamples
-from diastole_sim.program.recipe import Sgd
+from diastole_sim.program.recipe import Lars, Sgd
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.spec.command_table import CHAINED, Opcode
+from diastole_sim.train.loss_scaling import LossScaling
 from support.graphs import random_graph
 from support.numerics import make_numerics
 from support.quantised_graph import QuantisedGraph
@@ -138,6 +139,54 @@ def test_groups_of_parameters(clip, vectors, np_rng):
     assert constants == 3 * plain.program.areas["constants of steps"].shape[1]
     if clip is None:
         made.check()
+
+
+class LarsGraph(TrainedGraph):
+    """LARS by the formula of its paper, with the ratio of each weight."""
+
+    DECAY, TRUST = 0.1, 0.02
+
+    def _updated(self, name, w, gradient):
+        ratio = 1.0
+        if name.endswith(".weight"):
+            norms = np.linalg.norm(w), np.linalg.norm(gradient)
+            ratio = self.TRUST * norms[0] / (norms[1] + self.DECAY * norms[0]) if all(norms) else 1
+        gradient = ratio * (gradient + self.DECAY * w)
+        self._velocities[name] = MOMENTUM * self._velocities.get(name, 0) + gradient
+        return w - 0.5 * self._velocities[name]
+
+
+@pytest.mark.parametrize("scaling", [None, LossScaling(exponent=5)], ids=["plain", "scaled"])
+@pytest.mark.parametrize("vectors", [64, 4096], ids=["memory", "panel"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_lars(bias, vectors, scaling, np_rng):
+    builder = GraphBuilder()
+    x = builder.input("input", (8, 6))
+    hidden = builder.node("gelu", [linear(builder, "first", x, 10, bias=bias)])
+    zeros = GraphParameter(name="last.weight", shape=(3, 10), initial="zeros")
+    last = builder.node("linear", [hidden, builder.parameter(zeros)])
+    graph = builder.graph(builder.node("mse_loss", [last, builder.input("target", (8, 3))]))
+    optimiser = Lars(
+        rate=lambda step: 0.5,
+        momentum=MOMENTUM,
+        weight_decay=LarsGraph.DECAY,
+        trust=LarsGraph.TRUST,
+    )
+    LarsGraph(
+        np_rng, graph, panel_vectors=vectors, optimiser=optimiser, loss_scaling=scaling
+    ).check()
+
+
+def test_lars_of_many_weights(np_rng):
+    """Every weight needs a constant of its own."""
+    builder = GraphBuilder()
+    value = builder.input("input", (4, 2))
+    for number in range(59):
+        value = linear(builder, str(number), value, 2, bias=False)
+    graph = builder.graph(builder.node("mse_loss", [value, builder.input("target", (4, 2))]))
+    said = "lars trains at most 58 weights: the machine has a constant for the trust ratio of each"
+    with pytest.raises(ValueError, match=exactly(said)):
+        TrainedGraph(np_rng, graph, optimiser=Lars(rate=lambda step: 0.5))
 
 
 def test_a_group_without_a_parameter(np_rng):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from diastole_sim.program.optimizer_table import OPTIMIZERS
-from diastole_sim.program.recipe import Adagrad, Adam, RmsProp, Sgd
+from diastole_sim.program.recipe import Adagrad, Adam, Lars, RmsProp, Sgd
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.train.loss_scaling import LossScaling
@@ -64,6 +64,7 @@ def test_optimisers(name, task):
     kinds = {
         "sgd": Sgd,
         "nesterov": Sgd,
+        "lars": Lars,
         "rmsprop": RmsProp,
         "adam": Adam,
         "adamw": Adam,
@@ -103,7 +104,7 @@ def test_what_a_result_says(task):
         "weight_decay": 0.0, "hidden": (3,), "activation": "relu", "clip": None, "loss_scale": None,
         "optimizer_sha256": None, "activation_sha256": None,
         "loss_scale_floor": (), "schedule": "linear", "warmup": 0, "step_size": None, "gamma": None,
-        "groups": (),
+        "groups": (), "trust": None,
     }  # fmt: skip
     assert replace(options, rate=2.0).first_rate(task) == 2.0
     sgd = replace(options, optimizer="sgd", weight_decay=0.5).description(task)

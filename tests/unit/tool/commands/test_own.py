@@ -229,9 +229,9 @@ FORM = "must be FILE.py:NAME, where NAME is a name in the file, not"
         ("lino.py:Lion", "there is no file lino.py"),
         ("lion.py:Lino", "lion.py does not define Lino; the file defines Lion; did you mean Lion?"),
         ("lion.py:dataclass", "lion.py:dataclass: must have a parameter rate"),
-        ("lion.py", ("must be one of sgd, nesterov, rmsprop, adam, adamw, adagrad, or "
+        ("lion.py", ("must be one of sgd, nesterov, lars, rmsprop, adam, adamw, adagrad, or "
          "FILE.py:NAME, not lion.py")),
-        ("lion", ("must be one of sgd, nesterov, rmsprop, adam, adamw, adagrad, or "
+        ("lion", ("must be one of sgd, nesterov, lars, rmsprop, adam, adamw, adagrad, or "
          "FILE.py:NAME, not lion")),
         ("lion.py:", f"{FORM} lion.py:"),
         (":Lion", f"{FORM} :Lion"),
@@ -268,7 +268,7 @@ def test_a_function_that_returns_no_optimiser(own):
 def test_options_that_it_has_not(own):
     result = own(*GOLDEN, "--optimizer", "lion.py:Lion", "--momentum", "0.5")
     said = (
-        "--momentum is an option of --optimizer sgd and nesterov and rmsprop, not of "
+        "--momentum is an option of --optimizer sgd and nesterov and lars and rmsprop, not of "
         "lion.py:Lion, which has no parameter momentum: leave --momentum out"
     )
     assert (result.code, result.err) == (2, error(said))
