@@ -102,7 +102,8 @@ def test_what_a_result_says(task):
         "optimizer": "adam", "rate": 0.01, "momentum": None, "betas": (0.9, 0.999),
         "weight_decay": 0.0, "hidden": (3,), "activation": "relu", "clip": None, "loss_scale": None,
         "optimizer_sha256": None, "activation_sha256": None,
-        "groups": (), "loss_scale_floor": (), "schedule": "linear", "warmup": 0, "step_size": None, "gamma": None,
+        "groups": (), "loss_scale_floor": (), "schedule": "linear",
+        "warmup": 0, "step_size": None, "gamma": None,
     }  # fmt: skip
     assert replace(options, rate=2.0).first_rate(task) == 2.0
     sgd = replace(options, optimizer="sgd", weight_decay=0.5).description(task)
