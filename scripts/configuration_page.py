@@ -13,9 +13,14 @@ _FORMAT = _DEFAULTS.format.x
 def configuration() -> str:
     """Return a page with a table of every section of the configuration: keys, ranges, defaults."""
     lines = ["# Configuration", ""]
-    lines += ["`diastole init` writes a file with all keys, meanings and defaults.", ""]
     lines += [
-        f"Some defaults follow from the format. This page has the defaults of `{_FORMAT}`; the",
+        "`diastole init` writes a file with all keys, their meanings, and the values of the preset",
+        "`nano`, or of another `--preset`. This page has the defaults of keys that a file leaves",
+        "out.",
+        "",
+    ]
+    lines += [
+        f"Some defaults follow from the format. The tables have the defaults of `{_FORMAT}`; the",
         "[table of formats](../formats.md#formats) has the defaults of every format.",
         "",
     ]

@@ -52,7 +52,7 @@ def registers() -> str:
 def programs() -> str:
     """Return a page with the tables of the vector unit."""
     lines = [
-        "# Programs of the vector unit",
+        "# Tables of the vector unit",
         "",
         "The lengths of tables and the size of blocks, 8 x 8 (B = 8), are of `nano`. The README of",
         "`nano`, with the largest errors of functions, is [a page](product.md#numbers) too.",

@@ -63,8 +63,8 @@ def longest_lengths(plan: Plan) -> dict[str, int]:
 
 def nest_lengths(m: Module, name: str, limits: NestLimits, command: data.View) -> NestLengths:
     """Compute the lengths of a loop nest from ``nest_t``, ``nest_groups`` and ``nest_chunk``. A
-    field of 0 selects the machine's own length. The lengths are meaningless where the limits do not
-    contain a field."""
+    field of 0 selects the longest length of the ``limits``. A field outside the limits gives
+    meaningless lengths; the command is refused elsewhere."""
 
     def length(field, accepted):
         result = Signal(range(accepted[-1] + 1), name=f"{name}_{field}")

@@ -22,7 +22,8 @@ def perceptron_graph(
     """Return a perceptron with the names of torch.nn.Sequential.
 
     - ``widths``: features, units of each hidden layer, and size of the result.
-    - ``activation``: operation between two layers, or texts of a user.
+    - ``activation``: operation between two layers, or an activation of
+      the user.
     - ``loss``: operation of the loss.
     """
     builder, number = GraphBuilder(), 0

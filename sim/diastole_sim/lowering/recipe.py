@@ -222,7 +222,8 @@ def _problems(graph: Graph, node: Node) -> Sequence[str]:
             for each in wrong
         ]
     if not isinstance(operation, ElementOperation):
-        return [f"{node}: the machine has no program for {node.operation} here"]
+        kind = node.operation
+        return [f"{node}: the machine has no program for {kind} here: leave {kind} out"]
     return [
         f"{node}: only a linear layer reads a parameter such as {each}"
         for each in node.operands

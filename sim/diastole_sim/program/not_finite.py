@@ -31,7 +31,9 @@ class WatchedRun(ProgramRun):
     first: str | None = None
 
     def ring(self, name: str, first: int, step_end: int, counters: Counter[str]) -> None:
-        """Run as :meth:`ProgramRun.ring` does, one command at a time."""
+        """Start the machine for each command of an area, as :meth:`ProgramRun.ring` does for all
+        commands together. After each command, note the first NaN or Inf of the command's tensors.
+        """
         machine, area = self.golden, self.program.areas[name]
         commands = self.program.training if name == TRAINING else self.program.evaluation
         machine.step_end = step_end

@@ -302,8 +302,8 @@ def _mistake(options: TrainOptions, key: str, value: str) -> str | None:
     known = [name.replace("_", "-") for name in options.names]
     near = suggestion(key, [*options.names, *known, *SETTINGS, *FIELDS, *SECTIONS])
     return (
-        f"{key} is neither a key of the machine nor an option of train{near}: see diastole init "
-        "and diastole train --help"
+        f"{key} is neither a key of the machine nor an option of train: see diastole init and "
+        f"diastole train --help{near}"
     )
 
 

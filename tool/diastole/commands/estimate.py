@@ -54,6 +54,8 @@ from diastole_sim.spec.sizes.uses import Widths
 from diastole_sim.train.tasks import TASK_NAMES, find_task
 
 MAX_SAMPLES = 1 << 40
+LOSS, OPTIMIZER = "mse", "sgd"
+"""Defaults with --graph."""
 MANY = 20
 """Number of layers that are worth the start of worker processes."""
 NAMED = 5
@@ -159,7 +161,7 @@ def _add_graph(parser: argparse.ArgumentParser) -> None:
         type=sample_shape,
         help="shape of a sample for --graph, such as 8 or 1,28,28",
     )
-    add_loss(parser, "loss for --graph, default mse")
+    add_loss(parser, f"loss for --graph, default {LOSS}")
     parser.add_argument(
         "--samples",
         metavar="N",
@@ -231,7 +233,8 @@ def _graph_step(arguments: argparse.Namespace) -> int:
         network = OwnCode.read(arguments.graph)
     except OwnCodeError as error:
         raise BadInput(f"--graph: {error}") from None
-    task = blank_task(network, arguments.inputs, loss=loss_of(arguments.loss or "mse"), batch=batch)
+    loss, optimizer = arguments.loss or LOSS, arguments.optimizer or OPTIMIZER
+    task = blank_task(network, arguments.inputs, loss=loss_of(loss), batch=batch)
     options = train_program.program_of(config, None, arguments)
     made, step = program_step(config, task, arguments.latency, options)
     costs = graph_costs(made.recipe, made.program, step, beat_bytes=config.bus.data_width // 8)
@@ -240,6 +243,7 @@ def _graph_step(arguments: argparse.Namespace) -> int:
     seconds = None if arguments.clock is None else step.cycles / (arguments.clock * 1e6)
     if arguments.json:
         record = {"graph": arguments.graph, "batch": batch, "cycles": step.cycles}
+        record |= {"loss": str(loss), "optimizer": str(optimizer)}
         record |= {"causes": step.cause_cycles, "latency": arguments.latency}
         record |= {"seconds": seconds, "cycles_per_epoch": epoch}
         print_json(record | {"layers": [cost.record(config.macs) for cost in costs]})
@@ -247,7 +251,7 @@ def _graph_step(arguments: argparse.Namespace) -> int:
     for line in graph_lines(costs, config.macs):
         say(line)
     timed = "" if seconds is None else f", {estimate_table.significant(1e3 * seconds)} ms"
-    say(f"a step of {batch} samples: {step.cycles:,} cycles{timed}")
+    say(f"a step of {batch} samples with {loss} and {optimizer}: {step.cycles:,} cycles{timed}")
     if epoch is not None:
         timed = "" if seconds is None else f", {estimate_table.significant(steps * seconds)} s"
         say(f"an epoch of {steps} steps: {epoch:,} cycles{timed}")

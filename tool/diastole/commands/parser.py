@@ -12,7 +12,12 @@ from diastole.errors import BadInput
 from diastole.nearest import suggestion
 from diastole_sim.spec.require import excerpt
 
-FILE, PRESET = "file", "--preset"
+FILE, PRESET, GRAPH = "file", "--preset", "--graph"
+USUAL_NAMES = {
+    "--lr": "--rate", "--learning-rate": "--rate", "--epoch": "--epochs", "--optim": "--optimizer",
+    "--batch-size": "--batch", "--wd": "--weight-decay", "--lr-scheduler": "--schedule",
+}  # fmt: skip
+"""Options of Diastole by the names that other tools use."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -78,7 +83,11 @@ class Parser(argparse.ArgumentParser):
                 f"{self.prog} takes FILE, not {PRESET}: diastole init my.toml {PRESET} {name} "
                 "writes a FILE"
             )
-        near = suggestion(option, self._option_string_actions)
+        if option == GRAPH:
+            return f"the command does not accept {GRAPH}: diastole train takes {GRAPH}"
+        known = self._option_string_actions
+        meant = USUAL_NAMES.get(option)
+        near = f"; did you mean {meant}?" if meant in known else suggestion(option, known)
         return f"the command does not accept {' '.join(rest)}{near}"
 
     def _values_of(self, option: str) -> list[str]:

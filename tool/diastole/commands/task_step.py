@@ -26,7 +26,10 @@ def program_step(
     :func:`task_step`."""
     what = "--task" if task.graph is None else "--graph"
     if not config.vector.enable:
-        raise BadInput(f"{what} needs a machine with a vector unit: give --set vector.enable=true")
+        raise BadInput(
+            f"{what} needs a machine with a vector unit: give --set vector.enable=true; train "
+            "works without a vector unit too, but the cycles are not modelled"
+        )
     if not task.classifies:
         raise BadInput(f"--task must be a perceptron, such as digits, not {task.name}")
     try:

@@ -15,6 +15,7 @@ from diastole.config.keys import PANELS_KIB, Config
 from diastole.config.numbers import NUMBERS
 from diastole.errors import BadInput, CheckFailed
 from diastole.execution import Execution
+from diastole.learning.task import MOMENTUM, RATE
 from diastole_sim.lowering.parameters import PanelTooSmallError
 from diastole_sim.lowering.recipe import NoParameterError
 from diastole_sim.program.chains.activations import ACTIVATIONS
@@ -181,7 +182,7 @@ def add_program(
     where: str = "for perceptrons such as digits, on machines with vector.enable = true",
 ) -> None:
     """Add options of machines that do whole steps. ``where`` names the machines, for people."""
-    group = parser.add_argument_group("whole steps", where)
+    group = parser.add_argument_group("layers", where)
     group.add_argument(
         "--hidden",
         metavar="A,B,...",
@@ -195,13 +196,6 @@ def add_program(
         choices=NamesOrOwn(ACTIVATIONS),
         help=f"function between two layers: {', '.join(ACTIVATIONS)} (default: relu), or your "
         f"own: an Activation, or a function that returns an Activation ({OWN_PAGE})",
-    )
-    group.add_argument(
-        "--clip",
-        metavar="N",
-        type=norm,
-        help="largest norm of all gradients together; larger gradients are scaled down "
-        "(default: off)",
     )
     _add_optimizer(parser)
 
@@ -225,7 +219,7 @@ def _add_optimizer(parser: argparse.ArgumentParser) -> None:
         type=named_or_own(OPTIMIZERS, own_optimizer),
         choices=NamesOrOwn(OPTIMIZERS),
         help=f"update of the weights: {', '.join(OPTIMIZERS)} (default: sgd, with the momentum "
-        "of the task; nesterov: with the momentum of Nesterov), or your own: a class that "
+        "of --momentum; nesterov: with the momentum of Nesterov), or your own: a class that "
         "is called with rate=, and has chain(options), constants() and of_step(step) "
         f"({OWN_PAGE})",
     )
@@ -236,7 +230,7 @@ def _add_optimizer(parser: argparse.ArgumentParser) -> None:
         metavar="R",
         type=rate,
         help=f"learning rate of step 0 (default: {defaults} and for your own optimiser, the rate "
-        "of the task for sgd and nesterov)",
+        f"of the task for sgd and nesterov, {RATE:g} with --graph)",
     )
     group.add_argument(
         "--schedule",
@@ -263,12 +257,19 @@ def _add_optimizer(parser: argparse.ArgumentParser) -> None:
         help=f"factor of --schedule step, from 0 to 1 (default: {GAMMA:g})",
     )
     group.add_argument(
+        "--clip",
+        metavar="N",
+        type=norm,
+        help="largest norm of all gradients together; larger gradients are scaled down "
+        "(default: off)",
+    )
+    group.add_argument(
         "--momentum",
         metavar="M",
         type=momentum,
         help="momentum of sgd, nesterov, rmsprop, and of your own optimiser if the class has a "
         "parameter of this name, as for the next two options (default: 0 for rmsprop, "
-        "else the momentum of the task)",
+        f"else the momentum of the task, {MOMENTUM:g} with --graph)",
     )
     group.add_argument(
         "--betas",

@@ -27,6 +27,8 @@ def read_content(path: Path, limit: int, what: str, *, pipes: bool = True) -> by
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
     """Return the document in a TOML file. BadInput if the file has none."""
+    if path.is_dir():
+        raise BadInput(f"{path}: must be a {what} file, not a folder")
     content = read_content(path, MAX_TOML_BYTES, what)
     if content.startswith(codecs.BOM_UTF8):
         raise BadInput(

@@ -77,11 +77,15 @@ def read_table(
             raise BadInput(f"{path}: every column is a target, but a sample needs features{hint}")
         if labels and len(names) != 1:
             raise BadInput(f"{path}: labels are in one column, but --target has {len(names)}")
-        inputs = rows.numbers(features)
         if labels:
+            inputs = rows.numbers(features)
             found, known = _labelled(path, rows.texts(names[0]), classes, rows.line)
             return _checked(path, inputs, found, features, names, known)
-        return _checked(path, inputs, rows.numbers(names), features, names, None)
+        numbers = rows.numbers([*features, *names])  # mistakes of all columns in one message
+        inputs, targets = (
+            np.ascontiguousarray(part) for part in np.hsplit(numbers, [len(features)])
+        )
+        return _checked(path, inputs, targets, features, names, None)
     arrays = _arrays(path)
     inputs = _inputs(path, arrays)
     columns = [f"{INPUTS}[{n}]" for n in range(int(np.prod(inputs.shape[1:])))]
@@ -169,8 +173,8 @@ class _CsvTable:
         missing = [name for name in names if name not in self.columns]
         if missing:
             raise BadInput(
-                f"{self.path}: the network has the columns {', '.join(names)}, but "
-                f"{', '.join(missing)} is missing"
+                f"{self.path}: the file must have the columns {', '.join(names)} of the network, "
+                f"but has the columns {', '.join(self.columns)}, without {', '.join(missing)}"
             )
 
     def chosen(self, names: Sequence[str] | None) -> list[str]:
@@ -195,11 +199,14 @@ class _CsvTable:
         return [row[place].strip() for _, row in self._rows]
 
     def numbers(self, columns: Sequence[str]) -> NDArray[np.float32]:
-        """Return columns in float32. BadInput for every cell that is no finite number."""
+        """Return columns in float32. BadInput for every cell that is no finite number, in the order
+        of the lines."""
         found = np.empty((len(self._rows), len(columns)))
+        places = [self.columns.index(column) for column in columns]
         wrong: list[str] = []
-        for place, column in enumerate(columns):
-            for row, text in enumerate(self.texts(column)):
+        for row, (_, cells) in enumerate(self._rows):
+            for place, column in enumerate(columns):
+                text = cells[places[place]].strip()
                 value = real_number(text)
                 if value is None or not abs(value) <= LARGEST:
                     wrong.append(
@@ -249,7 +256,12 @@ def _arrays(path: Path) -> Mapping[str, NDArray[Any]]:
     if path.is_dir():
         names = [each for each in (INPUTS, TARGETS, LABELS) if (path / f"{each}.npy").exists()]
         return {name: _npy(path / f"{name}.npy") for name in names}
-    archive = Archive(path)
+    try:
+        archive = Archive(path)
+    except BadInput:
+        if path.is_file() and path.suffix.lower() != ".npz":
+            raise BadInput(f"{path}: must be a .csv file, an .npz file or a folder") from None
+        raise
     names = [name for name in (INPUTS, TARGETS, LABELS) if name in archive.names]
     try:
         return {name: archive.read(name) for name in names}

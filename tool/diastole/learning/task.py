@@ -164,12 +164,14 @@ def own_graph(
     if table.classes is not None and len(table.classes) > columns:
         raise BadInput(
             f"{code}: the network has {columns} results for a sample, but {training.data} has "
-            f"{len(table.classes)} classes"
+            f"{len(table.classes)} classes: give the last layer at least {len(table.classes)} "
+            "outputs, or for numbers to learn --loss mse"
         )
     if table.classes is None and columns != len(table.outputs):
         raise BadInput(
             f"{code}: the network has {columns} results for a sample, but {training.data} has "
-            f"{len(table.outputs)} columns to learn: {', '.join(table.outputs)}"
+            f"{len(table.outputs)} columns to learn, {', '.join(table.outputs)}: give the last "
+            f"layer {len(table.outputs)} outputs"
         )
     return graph, first
 

@@ -9,6 +9,8 @@ A module of your own derives from :class:`Module`, has its layers as attributes,
 ``forward``. :mod:`diastole.nn.functional` has the operations as functions.
 """
 
+from typing import TYPE_CHECKING
+
 from diastole.nn import functional
 from diastole.nn.layers import (
     GELU,
@@ -47,3 +49,12 @@ __all__ = [
     "functional",
     "trace",
 ]
+
+if not TYPE_CHECKING:  # a checker shall see which names are absent
+
+    def __getattr__(name: str) -> object:
+        """Raise AttributeError with the names of all layers."""
+        kinds = [each for each in __all__ if isinstance(globals()[each], type)]
+        layers = [each for each in kinds if issubclass(globals()[each], Module)]
+        layers.remove("Module")
+        raise AttributeError(f"diastole.nn has no {name}; the layers are {', '.join(layers)}")

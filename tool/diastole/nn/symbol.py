@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from diastole_sim.graph.graph import GraphError
 from diastole_sim.graph.operations.operation import Attribute, Shape
@@ -48,6 +48,15 @@ class Symbol:
         return self.apply("mul", _operand(other, "multiply"))
 
     __rmul__ = __mul__
+
+    if not TYPE_CHECKING:  # a checker shall see which names are absent
+
+        def __getattr__(self, name: str) -> object:
+            """Raise AttributeError with the operations that symbols have."""
+            raise AttributeError(
+                f"a tensor of a network has no {name}: use +, * and the functions of "
+                "diastole.nn.functional"
+            )
 
     def __bool__(self) -> bool:
         raise GraphError(

@@ -27,8 +27,10 @@ def graph_lines(costs: Sequence[GraphLayerCost], multipliers: int) -> list[str]:
     return [
         *align([heading, *rows]),
         "",
-        "used: share of all multiplier cycles with a multiplication of the layer; KiB: over the",
-        "bus, without what conversions read; waits: largest cause of the array's waits",
+        "MACs: multiplications of a step, without padding; used: share of all multiplier cycles",
+        "with such a multiplication; rest: samples, loss, and updates apart from products;",
+        "KiB: over the bus, without the reads of conversions, which the model does not count;",
+        "waits: largest cause of the array's waits",
         *(f"{name}: {MEANINGS[f'wait_{name}']}" for name in sorted(waits) if name != "-"),
     ]
 

@@ -63,7 +63,7 @@ class Mixture:
 
     @property
     def name(self) -> str:
-        """Name of the mixture, as :func:`name_of` forms the name."""
+        """Names of the formats of X, W and dY, joined by :func:`name_of`."""
         return name_of(self.formats)
 
 

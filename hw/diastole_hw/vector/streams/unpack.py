@@ -35,7 +35,7 @@ class RowUnpack(wiring.Component):
         Row slot, if the beat holds several row slots.
     beat : In(data_width)
     zero : In(1)
-        The row is +0 throughout.
+        The row is +0 throughout, unless ``of_product`` is 1.
     product : In(row_layout(shape)), of_product : In(1)
         Row of a product; ``numbers`` is this row.
     product_cols : In(range(B + 1))
@@ -43,7 +43,7 @@ class RowUnpack(wiring.Component):
     numbers : Out(row_layout(shape))
         If a beat holds only a part of the row, the part is repeated.
     word : Out(32)
-        Number ``row`` of a list.
+        Number of the row slot ``row``, if the beat holds a list: one number for each row slot.
     """
 
     block: data.View

@@ -38,7 +38,8 @@ class Arithmetic:
     stored: Mapping[Kind, Operate]
 
     def neutral(self, op: int) -> Numbers:
-        """Return the number by which ``fresh`` replaces c."""
+        """Return the number by which the bit ``fresh`` of an instruction replaces operand c: the
+        neutral number of the operation ``op``."""
         bits = np.array(NEUTRAL[MicroOp(op)], dtype=np.uint32)
         return bits.view(np.float32).astype(self.dtype)
 

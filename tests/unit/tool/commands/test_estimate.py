@@ -244,7 +244,7 @@ def test_a_graph_by_layers(diastole, tmp_path):
     assert [layer["shape"] for layer in record["layers"]] == [[3, 8], [8, 2], None]
     assert record["cycles_per_epoch"] == 6 * record["cycles"]
     text = diastole(*words, "--clock", "50").out
-    assert f"a step of 16 samples: {record['cycles']:,} cycles, " in text
+    assert f"a step of 16 samples with mse and sgd: {record['cycles']:,} cycles, " in text
     assert f"an epoch of 6 steps: {6 * record['cycles']:,} cycles, " in text
 
 
@@ -255,7 +255,7 @@ def test_a_graph_by_layers(diastole, tmp_path):
         ((*GRAPH[:3], "3,x"),
          "--inputs must be integers in 1..16777215, such as 8 or 1,28,28, not 3,x"),
         ((*GRAPH, "--set", "vector.enable=false"),
-         "--graph needs a machine with a vector unit: give --set vector.enable=true"),
+         "--graph needs a machine with a vector unit: give --set vector.enable=true; train works"),
         ((*GRAPH, "--hidden", "3"), "--hidden does not work with --graph: leave --hidden out"),
         ((*GRAPH, "--phases", "forward"), "--phases works only with --shapes, not with --graph"),
         (("--task", "digits", "--samples", "3"),

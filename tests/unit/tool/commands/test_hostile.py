@@ -58,7 +58,7 @@ NUMBERS = {
 }
 DEVICES = {
     "check /dev/zero": "/dev/zero: is neither a regular file nor a pipe",
-    "check folder": "folder: Is a directory",
+    "check folder": "folder: must be a configuration file, not a folder",
     "compare --plan /dev/zero": "/dev/zero: is neither a regular file nor a pipe",
     f"{COMPARE} --results /dev/full": "/dev/full: is not a regular file",
     f"{COMPARE} --results pipe": "pipe: is not a regular file",

@@ -15,6 +15,8 @@ SLIPS = {
     "check nano.toml --set special=posion": "poison",
     "train nano.toml --task txet": "text",
     f"{TRAIN} --optimiser adam": "--optimizer",
+    f"{TRAIN} --lr 0.1": "--rate",
+    f"{TRAIN} --batch-size 3": "--batch",
     f"{TRAIN} --optimizer adamW": "adamw",
     f"{TRAIN} --activation geul": "gelu",
     f"{TRAIN} --master bf61": "bf16",
@@ -47,3 +49,8 @@ def test_the_nearest_is_named(diastole, command):
     result = diastole(*command.split())
     assert (result.code, result.out) == (2, "")
     assert f"; did you mean {SLIPS[command]}?" in result.err[-1]
+
+
+def test_graph_is_an_option_of_train(diastole):
+    result = diastole("compare", "--graph", "net.py:net")
+    assert "does not accept --graph: diastole train takes --graph" in result.err[-1]

@@ -47,7 +47,7 @@ REFUSED = {
     ("--graph", "nets.py:broken"): "nets.py:broken: a network can add two tensors of one shape, "
     "not a tensor and 1",
     ("--graph", "nets.py:classes"): "nets.py:classes: the network has 3 results for a sample, but "
-    "n.csv has 2 columns to learn: u, v",
+    "n.csv has 2 columns to learn, u, v: give the last layer 2 outputs",
     ("--data", "none.csv"): "none.csv: there is no such file",
     ("--target", "w"): "--target must name columns of n.csv, a, b, c, u, v, not w",
     ("--batch", "65"): "--batch must be at most 64, the number of training samples: 65",

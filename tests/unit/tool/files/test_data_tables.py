@@ -1,5 +1,7 @@
 """Samples of users: what is read, and which sample and column of a mistake is named."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -75,7 +77,7 @@ def test_inputs_alone_are_found_by_name(table):
     assert found.targets is None
     plain = table([row[:2] for row in ROWS], None, "plain.csv")
     np.testing.assert_array_equal(read_inputs(plain, ("age", "size")).inputs[7], [7, 0.75])
-    with pytest.raises(BadInput, match="the network has the columns age, weight, but weight is"):
+    with pytest.raises(BadInput, match="columns age, weight of the network, but has the columns"):
         read_inputs(path, ("age", "weight"))
 
 
@@ -190,7 +192,7 @@ def test_columns_of_a_network_are_found_by_name(table):
     found = read_table(path, labels=False, outputs=["price"], features=["age", "size"])
     np.testing.assert_array_equal(found.inputs[5], [5, 0.25])
     np.testing.assert_array_equal(found.targets[5], [25])
-    with pytest.raises(BadInput, match=r"columns age, weight, price, but weight is missing"):
+    with pytest.raises(BadInput, match=r"price, more, size, age, without weight$"):
         read_table(path, labels=False, outputs=["price"], features=["age", "weight"])
 
 
@@ -231,3 +233,21 @@ def test_a_single_target(tmp_path):
     np.savez(path, inputs=np.zeros((12, 2)), targets=np.float32(2))
     with pytest.raises(BadInput, match="targets must have an entry for every sample"):
         read_table(path, labels=False)
+
+
+def test_mistakes_are_in_the_order_of_lines(table):
+    """Of inputs and targets together."""
+    rows = [list(row) for row in ROWS]
+    rows[1][2], rows[3][0], rows[3][1] = "x", "y", "z"
+    with pytest.raises(BadInput) as caught:
+        read_table(table(rows), labels=False, outputs=["price"], features=["size", "age"])
+    places = [re.findall(r"line (\d+), column (\w+)", each)[0] for each in caught.value.problems]
+    assert places == [("3", "price"), ("5", "size"), ("5", "age")]
+
+
+@pytest.mark.parametrize("read", [read_table, read_inputs])
+def test_a_file_of_another_kind(tmp_path, read):
+    path = tmp_path / "samples.py"
+    path.write_text("1\n")
+    with pytest.raises(BadInput, match=r"must be a \.csv file, an \.npz file or a folder$"):
+        read(path, **({"labels": False} if read is read_table else {"features": ["a"]}))

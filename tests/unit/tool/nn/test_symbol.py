@@ -1,5 +1,8 @@
 """Symbols: what stands for a tensor while a network is traced."""
 
+import pytest
+
+from diastole import nn
 from diastole.nn.symbol import Symbol
 
 
@@ -19,3 +22,16 @@ def test_operations_of_symbols():
         ("mul", ["r2", "x"], {}),
         ("mul_scalar", ["r3"], {"other": 3.0}),
     ]
+
+
+@pytest.mark.parametrize("name", ["view", "reshape"])
+def test_absent_methods_of_symbols(name):
+    with pytest.raises(AttributeError, match=f"has no {name}: use .* diastole.nn.functional$"):
+        getattr(Symbol("x", (2, 3), None), name)
+
+
+def test_absent_layers():
+    with pytest.raises(
+        AttributeError, match=r"has no Conv2d; the layers are GELU, .*Linear.*Tanh$"
+    ):
+        _ = nn.Conv2d
