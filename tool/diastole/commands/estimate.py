@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from diastole.commands import scaling, train_program
+from diastole.commands import recipe_options, scaling, train_program
 from diastole.commands.arguments import (
     Commands,
     add_config,
@@ -147,7 +147,7 @@ def add_parser(commands: Commands) -> None:
         type=Path,
         help="picture to write, .png or .svg: a roofline, or cycles against area with --over",
     )
-    train_program.add_program(parser, "for --task and --graph only, as in train")
+    recipe_options.add_program(parser, "for --task and --graph only, as in train")
     scaling.add_loss_scale(parser)
     add_json(parser)
     parser.set_defaults(execute=execute)
@@ -189,10 +189,10 @@ def execute(arguments: argparse.Namespace) -> int:
             raise BadInput(f"--{name} works only with --graph: leave --{name} out")
     if arguments.task is not None:
         return _one_step(arguments)
-    for name in (*train_program.OPTIONS, *scaling.OPTIONS):
+    for name in (*recipe_options.OPTIONS, *scaling.OPTIONS):
         if getattr(arguments, name) is not None:
             raise BadInput(
-                f"{train_program.option(name)} needs --task: the option belongs to a training step"
+                f"{recipe_options.option(name)} needs --task: the option belongs to a training step"
             )
     phases = parse_phases(arguments.phases)
     requested = {} if arguments.widths is None else parse_widths(arguments.widths)

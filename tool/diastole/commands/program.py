@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from diastole.backend import make_machine, program_limits
-from diastole.commands import network_options, scaling, train_program
+from diastole.commands import network_options, recipe_options, scaling, train_program
 from diastole.commands.arguments import (
     Commands,
     add_backend,
@@ -87,8 +87,8 @@ def _add_build(commands: Commands) -> None:
     add_precision(parser)
     scaling.add_loss_scale(parser)
     network_options.add_network(parser)
-    train_program.add_program(parser)
-    train_program.add_memory(parser)
+    recipe_options.add_program(parser)
+    recipe_options.add_memory(parser)
     add_seed(parser, "seed of all random draws")
     add_json(parser)
     parser.set_defaults(execute=_build)

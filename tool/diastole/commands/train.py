@@ -9,7 +9,7 @@ from typing import Any
 
 from diastole import install
 from diastole.backend import make_device
-from diastole.commands import network_options, scaling, train_program, train_state
+from diastole.commands import network_options, recipe_options, scaling, train_program, train_state
 from diastole.commands.arguments import (
     Commands,
     add_config,
@@ -103,8 +103,8 @@ def add_parser(commands: Commands) -> None:
     add_precision(parser)
     scaling.add_loss_scale(parser)
     network_options.add_network_files(network_options.add_network(parser))
-    train_program.add_program(parser)
-    train_program.add_memory(parser)
+    recipe_options.add_program(parser)
+    recipe_options.add_memory(parser)
     add_execution(parser)
     parser.set_defaults(execute=execute)
 

@@ -30,6 +30,7 @@ OF_PROGRAMS = {
     "momentum": {"momentum": "0.25"},
     "betas": {"optimizer": "adamw", "betas": "0.5,0.75"},
     "weight_decay": {"weight_decay": "0.125"},
+    "trust": {"optimizer": "lars", "trust": "0.5"},
     "hidden": {"hidden": "3,4"},
     "activation": {"activation": "gelu"},
     "clip": {"clip": "0.5"},
