@@ -75,12 +75,13 @@ class TrainingRecipe:
                 f"the graph is for batches of {self.graph.batch} samples, but a step has "
                 f"{self.batch}"
             )
-        matched = {self.group(name) for name in self.graph.parameters}
+        trained = [name for name, each in self.graph.parameters.items() if each.trainable]
+        matched = {self.group(name) for name in trained}
         for number, group in enumerate(self.groups, 1):
             if number not in matched:
-                names = ", ".join(self.graph.parameters)
                 raise NoParameterError(
-                    f"no parameter belongs to the group {group.pattern}: the parameters are {names}"
+                    f"no trained parameter belongs to the group {group.pattern}: the trained "
+                    f"parameters are {', '.join(trained)}"
                 )
         if self.precision is not None:
             require_choice("precision", self.precision.kind, MACHINE_PRECISIONS)

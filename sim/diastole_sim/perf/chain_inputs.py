@@ -55,7 +55,8 @@ class ChainInputs:
         self.read_beats = 0
         self.several = sum(each.kind in GATHERED for each in task.inputs.values()) > 1
         self.lists_always = task.walk.by_columns or self.several
-        self.located: list[int] = []  # when the rows of a list are located
+        self.located: list[int] = []  # when the rows of the present line's list are located
+        self.located_ahead: list[int] = []  # the same for the next line
 
     def block(self, block: VisitedBlock, product: int = 0) -> dict[int, int]:
         """Return, for every input, the cycle from which an instruction that reads the block may be
@@ -80,8 +81,10 @@ class ChainInputs:
     def _input(self, stream: Descriptor, block: VisitedBlock, requests: int) -> int:
         """Request an input of a block; return the cycle in which the next input may be offered."""
         gathered = stream.kind in GATHERED
+        if gathered and block.first and self._lists_ahead:
+            self.located = self.located_ahead
         if gathered and self._lists_now(block):
-            requests = self._list(block.rows, requests)
+            self.located, requests = self._list(block.rows, requests)
         self._empty(block)
         rows, holds = self._pieces(stream, block)
         if self._again(stream, block):
@@ -99,7 +102,8 @@ class ChainInputs:
         if gathered and block.first and self._lists_ahead:
             left = self.task.walk.rows - (block.i + 1) * self.vector.block
             if left > 0:
-                requests = self._list(min(left, self.vector.block), requests)
+                rows = min(left, self.vector.block)
+                self.located_ahead, requests = self._list(rows, requests)
         return requests
 
     @property
@@ -123,14 +127,14 @@ class ChainInputs:
         bits = side * (side if kind == Kind.MASK else ELEMENT_BITS[kind])
         return block.j % max(1, width // bits) != 0
 
-    def _list(self, rows: int, requests: int) -> int:
-        """Read the numbers of a line's rows; return the cycle in which the next piece may be
-        offered."""
+    def _list(self, rows: int, requests: int) -> tuple[list[int], int]:
+        """Read the numbers of a line's rows; return the cycles in which the rows are located, and
+        the cycle in which the next piece may be offered."""
         first = self.segments.begin(requests, 0)
         self._requests(first, 1, list(self._shared(rows, 32)))
         begun = self.beat - rows + 1
-        self.located = [begun + LOCATED + NUMBER_CYCLES * (row + 1) for row in range(rows)]
-        return self.segments.entered + 1
+        located = [begun + LOCATED + NUMBER_CYCLES * (row + 1) for row in range(rows)]
+        return located, self.segments.entered + 1
 
     def _gathered(self, rows: int, bits: list[int], requests: int) -> int:
         """Request the gathered rows of a block after they are located."""

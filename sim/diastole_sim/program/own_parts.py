@@ -21,6 +21,7 @@ from diastole_sim.program.optimizer_table import FIRST_RATE, OF_OPTIMIZERS, Opti
 from diastole_sim.program.own_code import OwnCode, OwnCodeError, guarded
 from diastole_sim.program.program_tables import STEP_CONSTANTS
 from diastole_sim.program.recipe import Optimiser
+from diastole_sim.spec.micro import REGISTERS, USES, MicroOp
 from diastole_sim.spec.require import excerpt
 from diastole_sim.spec.stream_table import Kind
 
@@ -32,6 +33,8 @@ METHODS = {
     "of_step": "of_step(step), which returns the constants of a step",
 }
 """Methods of an optimiser."""
+ELEMENT_FLAGS = ("fresh", "keep", "turn", "turned", "when")
+"""Words of a text that make a value depend on other elements."""
 _STREAM = re.compile(r"\b[so]\d\b")
 _OF_THE_MACHINE = {str(LOSS_SCALE), str(INVERSE_LOSS_SCALE)}
 
@@ -72,18 +75,42 @@ def own_loss(code: OwnCode) -> ElementLoss:
     problem = _problem_of_constants("constants", loaded.constants)
     if problem is not None:
         raise OwnCodeError(f"{code}: {problem}")
-    if "slope" in loaded.constants:
-        raise OwnCodeError(
-            f"{code}: constants: slope is a constant of every loss: take another name"
-        )
+    for name in ("slope", *_OF_THE_MACHINE):
+        if name in loaded.constants:
+            raise OwnCodeError(
+                f"{code}: constants: {name} is a constant of every loss: take another name"
+            )
     for line in _lines(loaded.text):
         words = CONSTANT.sub("", line).split()
+        flags = [word for word in words if word in ELEMENT_FLAGS]
+        if flags:
+            rule = f"a loss of one element has no {flags[0]}"
+            raise _wrong(code, "text: ", line, rule)
         if "->" in words:
             raise _wrong(code, "text: ", line, "the loss stays in r1 and the derivative in r3")
         if "r2" in (word.lstrip("-") for word in words):
             raise _wrong(code, "text: ", line, "r2 has the sum of the row: take another register")
     _check_chain(code, loaded.element_chain(), "text: ", {})
+    _check_registers(code, loaded)
     return loaded
+
+
+def _check_registers(code: OwnCode, loss: ElementLoss) -> None:
+    """Check that a loss reads no register before the text writes the register. OwnCodeError
+    otherwise: a register has the number of an earlier element at first."""
+    texts = [line for line in _lines(loss.text) if line]
+    program = loss.element_chain().assembled(max(BLOCKS))
+    written: set[int] = set()
+    for number, instruction in enumerate(program):
+        used = USES[MicroOp(instruction.op)]
+        for register in (getattr(instruction, letter) for letter in used):
+            if register < REGISTERS and register not in written:
+                if number < len(texts):
+                    rule = f"no line before writes r{register}"
+                    raise _wrong(code, "text: ", texts[number], rule)
+                result = {1: "the loss", 3: "the derivative"}[register]
+                raise OwnCodeError(f"{code}: text: no line writes r{register}, {result}")
+        written.add(instruction.d)
 
 
 def _called(code: OwnCode, what: str, kind: type) -> Any:

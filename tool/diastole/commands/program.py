@@ -3,9 +3,11 @@ program for a host without Python."""
 
 import argparse
 import hashlib
+import os
+import shlex
 import time
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,7 @@ from diastole_sim.program.verified_run import VerifiedRun
 from diastole_sim.spec.limits import MAX_STEPS
 from diastole_sim.trainer.job import weights_sha256
 
+PRODUCT_FOLDER = "product/sw"
 REPORTED = 25
 """Steps between two lines of progress."""
 
@@ -186,6 +189,7 @@ def _build(arguments: argparse.Namespace) -> int:
     )
     seconds = time.monotonic() - begun
     about = {"task": task.name, "batch": task.batch, **options.description(task)}
+    about["groups"] = [asdict(group) for group in options.groups]
     file = ProgramFile(config=config, seed=arguments.seed, program=made.program, about=about)
     file.write(arguments.out)
     record = {
@@ -343,8 +347,10 @@ def _export(arguments: argparse.Namespace) -> int:
     for name, data in contents.items():
         atomic.replace(folder / name, lambda out, data=data: out.write(data))
     say(f"wrote {', '.join(str(folder / name) for name in contents)}")
+    # The Makefile of a product reads paths relative to its folder.
+    path = shlex.quote(os.path.relpath(folder, PRODUCT_FOLDER))
     say_next(
-        f"make -C product/sw HOST=$PWD/{folder}/train.c IMAGE=$PWD/{folder}/program.bin runs the "
-        "program in simulation, in the product that diastole generate wrote"
+        f"make -C {PRODUCT_FOLDER} HOST={path}/train.c IMAGE={path}/program.bin runs the program "
+        "in simulation, after diastole generate -o product"
     )
     return 0

@@ -26,9 +26,10 @@ TRAINING = "training"
 HASHED = {
     "configuration": "another configuration of the machine: give the same FILE and --set",
     "data": "other data: give the same --data, --target and --standardize",
+    "groups": "other groups of parameters: give the same --group",
     "init": "other initial parameters: give the same --init",
 }
-"""Parts of a training that the record has as hashes, with the mistake in words."""
+"""Parts of a training that a message does not show, with the mistake in words."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,12 +20,19 @@ from diastole.config.keys import Config
 from diastole.errors import BadInput
 from diastole.files.sealed_file import PROGRAM, SealedFile, part_of, prefixed
 from diastole_sim.program.memory_plan import Life, PlannedArea
-from diastole_sim.program.program import EVALUATION, TRAINING, TrainingProgram
+from diastole_sim.program.program import (
+    EVALUATION,
+    LOSSES,
+    OUTPUT,
+    TRAINING,
+    TrainingProgram,
+)
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_check import decode
 from diastole_sim.spec.command_errors import MalformedCommandError
-from diastole_sim.spec.command_table import COMMAND_BYTES
+from diastole_sim.spec.command_table import ADDRESS_BITS, COMMAND_BYTES, Opcode
 from diastole_sim.spec.limits import Limits
+from diastole_sim.spec.require import require_int
 from diastole_sim.train.loss_scaling import LossScaling
 
 INITIAL = "initial."
@@ -77,7 +84,7 @@ class ProgramFile:
             return cls._of(path, found)
         except MalformedCommandError as error:
             raise BadInput(f"{path}: has a command that the machine refuses: {error}") from None
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise BadInput(f"{path}: is not a program of this version: {error}") from None
 
     @classmethod
@@ -103,7 +110,38 @@ class ProgramFile:
             frozen=tuple(plan["frozen"]),
             layers=tuple(plan["layers"]),
         )
+        _check(program, record)
         return cls(config=config, seed=record["seed"], program=program, about=record["about"])
+
+
+def _check(program: TrainingProgram, record: Mapping[str, Any]) -> None:
+    """Check that the parts of a program belong together. ValueError, TypeError or LookupError
+    otherwise."""
+    require_int("seed", record["seed"], 0, 2**32 - 1)
+    require_int("steps", program.steps, 1, 2**32 - 2)
+    require_int("memory_bytes", program.memory_bytes, 1, 2**ADDRESS_BITS)
+    require_int("batch", record["about"]["batch"], 1, 2**32 - 1)
+    if not isinstance(record["about"]["task"], str):
+        raise ValueError("the task must be a text")
+    ends = [n for n, each in enumerate(program.training) if each.opcode == Opcode.NEXT]
+    if len(ends) != 1 or program.training[ends[0]].target > ends[0] or not program.evaluation:
+        raise ValueError("the commands are no step that repeats and an evaluation")
+    require_int("resume", program.resume, 0, program.training[ends[0]].target)
+    if len(program.layers) != len(program.training):
+        raise ValueError("every command needs a layer, or null")
+    for area in program.areas.values():
+        require_int(f"address of {area.name}", area.address, 0, program.memory_bytes)
+        require_int(f"length of {area.name}", area.length, 0, program.memory_bytes - area.address)
+    for name, data in program.initial.items():
+        if len(data) != program.areas[name].length:
+            raise ValueError(f"{name} has {len(data)} bytes, unlike the area")
+    for name in (LOSSES, OUTPUT, *program.parameters, *program.state, *program.frozen):
+        program.areas[name]
+    scaling = program.loss_scaling
+    if scaling is not None:
+        for name in ("smallest", "exponent", "largest"):
+            require_int(name, getattr(scaling, name), -126, 127)
+        require_int("window", scaling.window, 1, 2**32 - 1)
 
 
 def _commands(data: bytes, limits: Limits) -> tuple[Command, ...]:

@@ -194,7 +194,10 @@ def test_a_group_without_a_parameter(np_rng):
     last = linear(builder, "last", builder.input("input", (4, 3)), 2)
     graph = builder.graph(builder.node("mse_loss", [last, builder.input("target", (4, 2))]))
     group = ParameterGroup(pattern="first*", optimiser=Sgd(rate=lambda step: RATE))
-    said = "no parameter belongs to the group first*: the parameters are last.weight, last.bias"
+    said = (
+        "no trained parameter belongs to the group first*: the trained parameters are "
+        "last.weight, last.bias"
+    )
     with pytest.raises(ValueError, match=exactly(said)):
         TrainedGraph(np_rng, graph, groups=(group,))
 

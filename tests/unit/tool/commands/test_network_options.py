@@ -163,7 +163,10 @@ def test_groups_of_parameters(files):
 @pytest.mark.parametrize(
     "group, said",
     [
-        ("x*:rate=1", "--group: no parameter belongs to the group x*: the parameters are 0.weight"),
+        (
+            "x*:rate=1",
+            "--group: no trained parameter belongs to the group x*: the trained parameters are 0.weight",
+        ),
         ("*:momentum=0", "--group must be PATTERN:NAME=VALUE,NAME=VALUE with the names rate, "),
         ("*.bias", "--group must be PATTERN:NAME=VALUE,NAME=VALUE with the names rate, "),
         ("*:rate=-1", "--group: rate of * must be a number above 0 and at most 1000, not -1"),

@@ -60,6 +60,15 @@ def test_the_other_commands_take_the_loss(files):
         ("r9 K[ln2]", "r9 K[ln3]", "text: bad.py, line 21: there is no constant ln3"),
         ('"ln2": 0', '"slope": 0', "constants: slope is a constant of every loss"),
         ("r5 = exp r5", "r5 = exp s2", "text: bad.py, line 12: there is no stream s2"),
+        ("r3 = gt r0 0", "r12 = gt r0 0",
+         "text: bad.py, line 25: no line before writes r3: r3 = sel r3 r8 -r8"),
+        ("r1 = add r4 r10", "r12 = add r4 r10",
+         "text: bad.py, line 23: no line before writes r1"),
+        ("r0 = add s0 -s1 ", "r0 = add s0 -s1 fresh ", "text: bad.py, line 9: "),
+        ("r1 = add r4 r10", "r1 = add r4 r10 when last",
+         "text: bad.py, line 22: a loss of one element has no when"),
+        ('"ln2": 0.6931471805599453', '"ln2": 0.6931471805599453, "252": 7.0',
+         "constants: 252 is a constant of every loss: take another name"),
         ('name="log_cosh"', "name=3", "name must be a text, not 3"),
         ("def log_cosh()", "def log_cosh(p)",
          "a loss is called without arguments, but log_cosh needs p"),
@@ -79,3 +88,21 @@ def test_what_is_no_loss(files):
     said = "--loss must be one of cross-entropy, mse, l1, smooth-l1, or FILE.py:NAME, not msr"
     assert result.code == 2
     assert result.err[0].startswith(f"diastole: error: {said}; did you mean mse?")
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("r1 = add s0 -s1", "text: no line writes r3, the derivative"),
+        ("r3 = add s0 -s1", "text: no line writes r1, the loss"),
+        ("", "text: no line writes r1, the loss"),
+    ],
+)
+def test_texts_that_leave_a_register(files, text, said):
+    Path("bad.py").write_text(
+        "from diastole_sim.program.chains.losses import ElementLoss\n"
+        f"loss = ElementLoss(name='bad', text={text!r})\n"
+    )
+    result = files(*WORDS, "--loss", "bad.py:loss")
+    assert result.code == 2
+    assert result.err[0].startswith(f"diastole: error: --loss: bad.py:loss: {said}")

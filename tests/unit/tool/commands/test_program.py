@@ -70,6 +70,14 @@ def test_a_program_of_a_network(files):
     assert found["weights_sha256"] == trained["weights_sha256"]
 
 
+def test_a_program_with_groups(files):
+    words = (*OWN, "--group", "*.bias:weight-decay=0.5", "--group", "0.*:rate=0.1")
+    assert files("program", "build", *words, "--out", "n.safetensors").code == 0
+    found = files("program", "run", "n.safetensors", *GOLDEN, "--json").json
+    trained = files(*NUMBERS, *words[-4:], "--json").json
+    assert found["weights_sha256"] == trained["weights_sha256"]
+
+
 def test_a_dump(built):
     result = built("program", "dump", "p.safetensors")
     assert result.code == 0
@@ -88,6 +96,8 @@ def test_an_export(built, tmp_path):
     result = built("program", "export", "p.safetensors", "--out", "ex")
     assert result.code == 0
     names = {path.name for path in (tmp_path / "ex").iterdir()}
+    line = "make -C product/sw HOST=../../ex/train.c IMAGE=../../ex/program.bin runs the program"
+    assert f"next: {line} in simulation" in result.out
     assert names == {"program.bin", "program.h", "train.c", "other.txt"}
     header = (tmp_path / "ex" / "program.h").read_text()
     size = int(re.search(r"#define PROGRAM_BYTES (\d+)u", header)[1])

@@ -78,6 +78,28 @@ def test_sums(costs):
     assert total.bytes > 0
 
 
+@pytest.mark.parametrize("block", [1, 4, 8])
+@pytest.mark.parametrize("batch", [1, 7, 8, 9, 13, 33])
+def test_batches_of_any_size(batch, block):
+    """Lines of blocks with fewer rows than the lines before, and with several blocks."""
+    config = from_document({"vector": {"enable": True}, "array": {"block": block}})
+    graph = trace(Sequential(Linear(20, 5)), (20,), batch=batch, loss="mse")
+    recipe = TrainingRecipe(
+        graph=graph,
+        optimiser=Sgd(rate=lambda step: 0.1),
+        batches=np.zeros((STEPS, batch), np.int64),
+    )
+    data = StoredSamples(
+        inputs=np.zeros((40, 20), np.float32), targets=np.zeros((40, 5), np.float32)
+    )
+    limits = program_limits(config)
+    program = training_program(recipe, data, data, numerics=config.numerics, limits=limits)
+    step = modelled_step(config, program).step(program.training)
+    starts = [each.done for each in step.commands]
+    assert starts == sorted(starts)
+    assert step.cycles > starts[-1] > 0
+
+
 def test_the_table(costs):
     found, step, config = costs
     lines = graph_lines(found, config.macs)

@@ -74,6 +74,7 @@ def test_a_state_of_another_training(files):
         (("--rate", "0.5"), "without --rate: leave --rate out"),
         (("--epochs", "5"), "of 16 steps, not 20: give the same --epochs"),
         (("--seed", "1"), "with --seed 0, not 1"),
+        (("--group", "*:rate=0.5"), "with other groups of parameters: give the same --group"),
         (("--init", "run.safetensors"), "with other initial parameters: give the same --init"),
         (
             ("--set", "format.x=bfp8"),

@@ -1,6 +1,7 @@
 """Files of programs: what is written comes back, and no byte may change."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from diastole.backend import program_limits
 from diastole.config.presets import PRESETS
 from diastole.errors import BadInput
 from diastole.files.network_file import NetworkFile
+from diastole.files.sealed_file import PROGRAM, SealedFile
 from diastole.learning.program_file import ProgramFile
 from diastole_sim.lowering.program import training_program
 from diastole_sim.train.loss_scaling import LossScaling
@@ -17,6 +19,7 @@ from support.small_programs import SmallRun
 from support.texts import exactly
 
 CONFIG = PRESETS["pico"]
+ABOUT = {"task": "small", "batch": 9}
 SCALING = LossScaling(exponent=5, floors=((2, 3), (4, 6)))
 
 
@@ -40,14 +43,14 @@ def program():
 @pytest.fixture
 def file(tmp_path, program):
     path = tmp_path / "program.safetensors"
-    ProgramFile(config=CONFIG, seed=7, program=program, about={"task": "small"}).write(path)
+    ProgramFile(config=CONFIG, seed=7, program=program, about=ABOUT).write(path)
     return path
 
 
 def test_what_is_written_comes_back(file, program):
     found = ProgramFile.read(file)
     assert found.config == CONFIG
-    assert (found.seed, found.about) == (7, {"task": "small"})
+    assert (found.seed, found.about) == (7, ABOUT)
     for field in dataclasses.fields(program):
         assert getattr(found.program, field.name) == getattr(program, field.name), field.name
 
@@ -97,4 +100,54 @@ def test_a_command_that_the_machine_refuses(tmp_path, program):
     changed = dataclasses.replace(program, initial={**program.initial, name: wrong})
     ProgramFile(config=CONFIG, seed=0, program=changed, about={}).write(path)
     with pytest.raises(BadInput, match=r"has a command that the machine refuses: .*unknown opcode"):
+        ProgramFile.read(path)
+
+
+def set_area(plan, name, key, value):
+    next(area for area in plan["areas"] if area["name"] == name)[key] = value
+
+
+EDITS = {
+    "memory": lambda record: record["plan"].update(memory_bytes=-1),
+    "large memory": lambda record: record["plan"].update(memory_bytes=2**62),
+    "text": lambda record: record["plan"].update(memory_bytes="7"),
+    "no areas": lambda record: record["plan"].update(areas=[]),
+    "panel": lambda record: record["plan"].update(panel=3),
+    "configuration": lambda record: record.update(configuration=7),
+    "steps": lambda record: record["plan"].update(steps=0),
+    "true": lambda record: record["plan"].update(steps=True),
+    "resume": lambda record: record["plan"].update(resume=10**6),
+    "layers": lambda record: record["plan"].update(layers=[None]),
+    "seed": lambda record: record.update(seed=-1),
+    "about": lambda record: record.update(about={}),
+    "address": lambda record: set_area(record["plan"], "0.weight", "address", 2**50),
+    "length": lambda record: set_area(record["plan"], "0.weight", "length", -1),
+    "no address": lambda record: set_area(record["plan"], "0.weight", "address", None),
+    "exponent": lambda record: record["plan"]["loss_scaling"].update(exponent=2**62),
+    "window": lambda record: record["plan"]["loss_scaling"].update(window=0),
+    "parameters": lambda record: record["plan"].update(parameters=["x"]),
+    "no plan": lambda record: record.pop("plan"),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_a_record_whose_parts_do_not_belong_together(name, file):
+    """The hash of the file is right, and the record is wrong."""
+    found = SealedFile.read(file, PROGRAM)
+    record = json.loads(json.dumps(found.record))
+    EDITS[name](record)
+    SealedFile(kind=PROGRAM, record=record, tensors=found.tensors).write(file)
+    with pytest.raises(BadInput, match="is not a program of this version: "):
+        ProgramFile.read(file)
+
+
+@pytest.mark.parametrize("times", [0, 2])
+def test_commands_of_another_number(times, tmp_path, program):
+    path = tmp_path / "program.safetensors"
+    name = "commands of training"
+    initial = {**program.initial, name: times * program.initial[name]}
+    changed = dataclasses.replace(program, initial=initial)
+    about = {"task": "small", "batch": 9}
+    ProgramFile(config=CONFIG, seed=0, program=changed, about=about).write(path)
+    with pytest.raises(BadInput, match="no step that repeats"):
         ProgramFile.read(path)
