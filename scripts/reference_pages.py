@@ -10,6 +10,7 @@ import re
 import sys
 from pathlib import Path
 
+from api_page import API
 from configuration_page import configuration
 from environments import ROOT
 
@@ -19,29 +20,6 @@ from diastole.config.presets import PRESETS
 from diastole.console import say
 from diastole_sim.spec.program_reference import program_lines
 from diastole_sim.spec.reference import reference
-
-API = """\
-# Python
-
-The package `diastole` has the following names, and imports a name at the first use.
-
-```{eval-rst}
-.. autoclass:: diastole.GoldenDevice
-   :members:
-   :inherited-members:
-
-.. autoclass:: diastole.Device
-   :members:
-
-.. autofunction:: diastole.quantise
-
-.. autofunction:: diastole.dequantise
-
-.. autofunction:: diastole.load_config
-
-.. autoexception:: diastole.RoundedWarning
-```
-"""
 
 
 def registers() -> str:

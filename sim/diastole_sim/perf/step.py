@@ -2,8 +2,8 @@
 waits."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from diastole_sim.perf.chain_times import ChainTimes, estimate_chain
@@ -28,12 +28,11 @@ from diastole_sim.spec.command_table import (
 )
 from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.integers import ceil_div
-from diastole_sim.spec.limits import VectorTable
-from diastole_sim.spec.micro import INPUTS, Instruction
+from diastole_sim.spec.loaded_tables import LoadedTables, Read
+from diastole_sim.spec.micro import INPUTS
 from diastole_sim.spec.nest import KEEP_VALUES, OUTER, Nest
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.sizes.uses import Widths
-from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, Descriptor
 
 FETCHED = 4
 """Cycles of a command's fetch without memory latency and beats."""
@@ -45,30 +44,9 @@ QUEUED = 1
 ENDED = 1
 """Cycles from the last answer to a command to the end of the command."""
 
-Read = Callable[[int, int], bytes]
-"""Function that reads memory, from an address and a length to bytes."""
 
-
-@dataclass
-class ProgramState:
-    """Tables of a vector unit as commands have loaded them."""
-
-    instructions: dict[int, Instruction] = field(default_factory=dict[int, Instruction])
-    descriptors: dict[int, Descriptor] = field(default_factory=dict[int, Descriptor])
-
-    def load(self, command: Command, read: Read) -> None:
-        """Apply a command ``load`` to the tables."""
-        if command.which == VectorTable.INSTRUCTIONS:
-            data = read(command.address_x, 8 * command.count)
-            for number in range(command.count):
-                word = int.from_bytes(data[8 * number : 8 * number + 8], "little")
-                self.instructions[command.first + number] = Instruction.decode(word)
-        elif command.which == VectorTable.DESCRIPTORS:
-            size = DESCRIPTOR_BYTES
-            data = read(command.address_x, size * command.count)
-            for number in range(command.count):
-                entry = data[size * number : size * (number + 1)]
-                self.descriptors[command.first + number] = Descriptor.decode(entry)
+class ProgramState(LoadedTables):
+    """Tables of a vector unit, with the chains of commands."""
 
     def task(self, command: Command, *, block: int, step: int) -> ChainTask:
         """Return the chain of a command."""

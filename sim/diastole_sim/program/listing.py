@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from diastole_sim.perf.step import ProgramState
 from diastole_sim.program.assembly import disassemble
 from diastole_sim.program.packing import peak_of
 from diastole_sim.program.program import EVALUATION, TRAINING, TrainingProgram
@@ -14,6 +13,7 @@ from diastole_sim.spec.chains import named_streams
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import ADDRESS_BITS, CHAINS, Opcode, fields_of
 from diastole_sim.spec.limits import VectorTable
+from diastole_sim.spec.loaded_tables import LoadedTables
 from diastole_sim.spec.micro import INPUTS, Instruction, Source
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import OFFSET_KINDS, Descriptor, Kind
@@ -64,7 +64,7 @@ class ProgramListing:
                 f"the first run begins at 0, later runs at {self.program.resume}; a step is "
                 f"{commands[end].target} to {end}"
             )
-        tables = ProgramState()
+        tables = LoadedTables()
         for number, command in enumerate(commands):
             if command.opcode == Opcode.LOAD:
                 tables.load(command, self._read)
@@ -76,7 +76,7 @@ class ProgramListing:
     def _read(self, address: int, length: int) -> bytes:
         return self._image[address : address + length].tobytes()
 
-    def _line(self, command: Command, tables: ProgramState) -> str:
+    def _line(self, command: Command, tables: LoadedTables) -> str:
         opcode = Opcode(command.opcode)
         words = [f"{opcode.name.lower():13}"]
         addresses = list(address_fields(command))
@@ -94,7 +94,7 @@ class ProgramListing:
             words.append(self._chain(command, tables))
         return " ".join(words)
 
-    def _chain(self, command: Command, tables: ProgramState) -> str:
+    def _chain(self, command: Command, tables: LoadedTables) -> str:
         """Return the streams of a chain and the number of the chain's text."""
         first, count = command.program, command.program_length
         text = tuple(tables.instructions[first + number] for number in range(count))

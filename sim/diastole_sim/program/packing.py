@@ -14,7 +14,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from diastole_sim.perf.step import ProgramState
 from diastole_sim.program.memory_plan import LINE_BYTES, Life, PlannedArea
 from diastole_sim.program.program import EVALUATION, LOSSES, OUTPUT, TRAINING, TrainingProgram
 from diastole_sim.program.relocation import address_fields, memory_image
@@ -23,6 +22,7 @@ from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import CHAINS, Opcode
 from diastole_sim.spec.image import round_up
 from diastole_sim.spec.limits import VectorTable
+from diastole_sim.spec.loaded_tables import LoadedTables
 from diastole_sim.spec.micro import INPUTS
 from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, OFFSET_KINDS, Descriptor
 
@@ -142,7 +142,7 @@ class _Uses:
         return range(training[end].target, end)
 
     def _note(self, run: str, commands: Sequence[Command]) -> None:
-        tables = ProgramState()
+        tables = LoadedTables()
         for number, command in enumerate(commands):
             if command.opcode == Opcode.LOAD:
                 tables.load(command, self._read)
@@ -150,7 +150,7 @@ class _Uses:
                 unit = area_at(self.program.areas, address).name.removesuffix(SECOND)
                 (self.writes if written else self.reads)[unit].append((run, number))
 
-    def _addresses(self, command: Command, tables: ProgramState) -> Iterator[tuple[bool, int]]:
+    def _addresses(self, command: Command, tables: LoadedTables) -> Iterator[tuple[bool, int]]:
         """Yield the addresses of a command, each with True if the command writes there."""
         opcode = Opcode(command.opcode)
         for field in address_fields(command):

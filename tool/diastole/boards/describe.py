@@ -70,7 +70,7 @@ BOARDS = {
             device="85k",
             serial=True,
             clock_mhz=25,
-            plain_mhz=44.8,
+            plain_mhz=44.2,
             memory_kib=256,
         ),
         BoardKind(

@@ -1,6 +1,5 @@
 """Options of `train` for a network and data of the user."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -145,40 +144,6 @@ def test_options_of_another_schedule(files):
         assert (result.code, result.err) == (2, [f"diastole: error: {said}"])
 
 
-def test_groups_of_parameters(files):
-    words = (*NUMBERS, "--weight-decay", "0.5", "--json")
-    plain = files(*words).json
-    grouped = files(*words, "--group", "*.bias:weight-decay=0", "--group", "0.*:rate=0.1").json
-    assert plain["groups"] == []
-    assert grouped["groups"] == [
-        {"pattern": "*.bias", "rate": None, "weight_decay": 0.0},
-        {"pattern": "0.*", "rate": 0.1, "weight_decay": None},
-    ]
-    assert grouped["weights_sha256"] != plain["weights_sha256"]
-    assert abs(grouped["float_loss"] / grouped["loss"] - 1) < 0.3
-    everything = files(*words, "--group", "*:weight-decay=0.5,rate=0.01").json
-    assert everything["weights_sha256"] == plain["weights_sha256"]
-
-
-@pytest.mark.parametrize(
-    "group, said",
-    [
-        (
-            "x*:rate=1",
-            "--group: no trained parameter belongs to the group x*: the trained parameters are 0.weight",
-        ),
-        ("*:momentum=0", "--group must be PATTERN:NAME=VALUE,NAME=VALUE with the names rate, "),
-        ("*.bias", "--group must be PATTERN:NAME=VALUE,NAME=VALUE with the names rate, "),
-        ("*:rate=-1", "--group: rate of * must be a number above 0 and at most 1000, not -1"),
-        ("*:rate=1,rate=2", "--group must be PATTERN:"),
-    ],
-)
-def test_mistakes_in_a_group(files, group, said):
-    result = files(*NUMBERS, "--group", group)
-    assert result.code == 2
-    assert result.err[0].startswith(f"diastole: error: {said}")
-
-
 def test_the_memory_of_a_program(files):
     record = files(*NUMBERS, "--json").json
     kib = -(-record["memory_bytes"] // 1024)
@@ -202,26 +167,6 @@ def test_the_layer_with_most_memory(files):
     result = files(*words, "--memory", "100", "--clip", "1")
     assert "most is in use in layer " in result.err[0]
     assert "2.weight" in result.err[0]
-
-
-def lines_of(path):
-    return [json.loads(line) for line in Path(path).read_text().splitlines()]
-
-
-def test_a_log(files):
-    words = (*NUMBERS, "--log", "log.jsonl", "--save", "run.safetensors")
-    assert files(*words).code == 0
-    lines = lines_of("log.jsonl")
-    steps = [line for line in lines if "step" in line]
-    assert [line["step"] for line in steps] == list(range(16))
-    assert steps[0]["rate"] == pytest.approx(0.01)
-    assert steps[8]["rate"] == pytest.approx(0.005)
-    evaluations = [line for line in lines if "steps" in line]
-    assert [line["steps"] for line in evaluations] == [4, 8, 12, 16]
-    assert all(line["held_out_accuracy"] is None for line in evaluations)
-    assert files(*words, "--resume").code == 0
-    again = lines_of("log.jsonl")
-    assert sorted(map(str, again)) == sorted(map(str, lines))
 
 
 def test_mistakes_of_memory_and_log(files):
