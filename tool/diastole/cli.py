@@ -71,6 +71,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
         command.add_parser(commands)
+    parser.share_options()
     parser.set_defaults(whole_parser=parser)  # for `completion`
     return parser
 

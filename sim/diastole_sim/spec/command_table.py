@@ -17,10 +17,12 @@ from enum import IntEnum
 
 from diastole_sim.spec.command_errors import COMMAND_VERSION
 from diastole_sim.spec.formats import NVFP4
+from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.operations import OPERANDS, OPERATIONS
 
 COMMAND_BYTES = 64
 ADDRESS_BITS = 40
+_RANGE = f"1 to {MAX_SIZE}"
 
 
 class Opcode(IntEnum):
@@ -132,9 +134,11 @@ _COMMON = (
         f"nvfp4: T + {NVFP4.tensor_scale_bias}, where 2^T is the scale",
         low=24,
     ),
-    _field("m", 1, 32, _SIZED, "M, rows of X; convert and chain: rows of the tensor"),
-    _field("n", 2, 32, _SIZED, "N, columns of W; convert and chain: columns of the tensor"),
-    _field("k", 3, 32, tuple(MULTIPLYING), "K, columns of X"),
+    _field("m", 1, 32, _SIZED, f"M, rows of X; convert and chain: rows of the tensor; {_RANGE}"),
+    _field(
+        "n", 2, 32, _SIZED, f"N, columns of W; convert and chain: columns of the tensor; {_RANGE}"
+    ),
+    _field("k", 3, 32, tuple(MULTIPLYING), f"K, columns of X; {_RANGE}"),
 )
 _ADDRESSES = (
     _field(
@@ -275,7 +279,8 @@ _CHAINS = (
         1,
         32,
         (Opcode.NEXT,),
-        "STEP grows by 1; if STEP is then below STEP_END, number of the next command",
+        "number of the command with which the next step begins: `next` adds 1 to STEP, and goes "
+        "on there while STEP is below STEP_END",
     ),
 )
 

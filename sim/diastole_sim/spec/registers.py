@@ -85,7 +85,10 @@ FLAG_BITS = tuple(
             ("overflow", "a result was too large and is Inf"),
             (
                 "inexact",
-                "a result may be inexact: groups met with d > F, or terms beyond the window",
+                (
+                    "a result may be inexact: the deficit of a group exceeded the fraction bits F, "
+                    "or a term lay beyond the window"
+                ),
             ),
         )
     )
@@ -123,8 +126,8 @@ _CHAIN_REGISTERS = (
         0xBC,
         32,
         STATE,
-        "exponent x of the loss scale 2^x, from bit 0; smallest x from bit 8, which a load of "
-        f"constant {FLOOR} sets; largest x from bit 16; bytes in two's complement",
+        "the loss scale 2^x: bits 7:0 are x, bits 15:8 the smallest x, bits 23:16 the largest x, "
+        f"each a byte in two's complement; a load of constant {FLOOR} sets the smallest x",
         _bit(31, "on", "rw", "the loss has a scale; 0: the scale is 1.0"),
     ),
     _register(

@@ -187,7 +187,9 @@ def read_config(arguments: argparse.Namespace) -> Config:
             raise BadInput("FILE and --preset exclude each other: give one")
         return read_preset(preset, arguments.overrides)
     if arguments.file is None:
-        raise BadInput("the machine must be given either as FILE or as --preset")
+        raise BadInput(
+            "the machine must be given either as FILE or as --preset, such as --preset nano"
+        )
     return load_config(arguments.file, arguments.overrides)
 
 

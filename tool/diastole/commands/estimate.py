@@ -228,7 +228,7 @@ def _graph_step(arguments: argparse.Namespace) -> int:
             raise BadInput(f"--{name} does not work with --graph: leave --{name} out")
     if arguments.inputs is None:
         raise BadInput("--graph needs --inputs, the shape of a sample, such as 8 or 1,28,28")
-    config, batch = read_config(arguments), arguments.batch or MOST_BATCH
+    config, batch = read_config(arguments), _batch_of(arguments)
     try:
         network = OwnCode.read(arguments.graph)
     except OwnCodeError as error:
@@ -256,6 +256,15 @@ def _graph_step(arguments: argparse.Namespace) -> int:
         timed = "" if seconds is None else f", {estimate_table.significant(steps * seconds)} s"
         say(f"an epoch of {steps} steps: {epoch:,} cycles{timed}")
     return 0
+
+
+def _batch_of(arguments: argparse.Namespace) -> int:
+    """Return the samples of a step of a network. BadInput for more than an epoch has."""
+    samples = MAX_SAMPLES if arguments.samples is None else arguments.samples
+    batch = arguments.batch or min(MOST_BATCH, samples)
+    if batch > samples:
+        raise BadInput(f"--batch must be at most {samples}, the number of --samples, not {batch}")
+    return batch
 
 
 def _one_step(arguments: argparse.Namespace) -> int:

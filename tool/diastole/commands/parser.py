@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,7 +12,9 @@ from diastole.errors import BadInput
 from diastole.nearest import suggestion
 from diastole_sim.spec.require import excerpt
 
-FILE, PRESET, GRAPH = "file", "--preset", "--graph"
+FILE, PRESET = "file", "--preset"
+FEW = 3
+"""Commands that a message names; a longer list helps nobody."""
 USUAL_NAMES = {
     "--lr": "--rate", "--learning-rate": "--rate", "--epoch": "--epochs", "--optim": "--optimizer",
     "--batch-size": "--batch", "--wd": "--weight-decay", "--lr-scheduler": "--schedule",
@@ -26,6 +28,28 @@ class Parser(argparse.ArgumentParser):
 
     words: Sequence[str] = ()
     """Words of the command line that are parsed."""
+    takers: Mapping[str, Sequence[str]] = {}
+    """Names of the commands that take an option, by option."""
+
+    def share_options(self) -> None:
+        """Tell all commands which command takes which option. Call once, with all commands."""
+        takers: dict[str, list[str]] = {}
+        commands = list(self._leaves())
+        for command in commands:
+            for option in command._option_string_actions:
+                takers.setdefault(option, []).append(command.prog)
+        for command in commands:
+            command.takers = takers
+
+    def _leaves(self) -> Iterator["Parser"]:
+        """Yield the parsers of all commands without commands of their own."""
+        if self._subparsers is None:
+            yield self
+        for action in self._actions:
+            of_commands = isinstance(action.choices, dict)  # choices of `add_subparsers`
+            commands: Any = action.choices if of_commands else {}
+            for command in commands.values():
+                yield from command._leaves()
 
     def error(self, message: str) -> NoReturn:
         unknown = self._unknown_options()
@@ -37,6 +61,8 @@ class Parser(argparse.ArgumentParser):
         """Return a message of argparse in the words of all messages."""
         if group := re.fullmatch("one of the arguments (.*) is required", message):
             return f"{' or '.join(group[1].split())} must be given"
+        if missing := re.fullmatch("the following arguments are required: (.*)", message):
+            return f"{' and '.join(map(self._needed, missing[1].split(', ')))} must be given"
         parts = re.fullmatch("argument ([^ :]*): (.*)", message, re.DOTALL)
         if parts is None:
             return message
@@ -51,12 +77,23 @@ class Parser(argparse.ArgumentParser):
             return f"{name} takes no value"
         return f"{name}: {text}"
 
+    def _needed(self, name: str) -> str:
+        """Return a missing argument, as argparse names the argument, with the accepted value."""
+        if name.startswith("-"):
+            option = name.rpartition("/")[2]
+            action = self._option_string_actions[option]
+            named = f"{option} {action.metavar}" if action.metavar else option
+        else:
+            action = next(each for each in self._actions if name in (each.metavar, each.dest))
+            named = name
+        return named if action.choices is None else f"{named} ({_one_of(action)})"
+
     def _value_of(self, name: str) -> str:
         """Return the value of an option in words."""
         action = self._option_string_actions[name]
         if action.metavar is not None or action.choices is None:
             return str(action.metavar or name.lstrip("-").upper())
-        return f"one of {', '.join(map(str, action.choices))}"
+        return _one_of(action)
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Print help and version as results. argparse itself ignores a failed write."""
@@ -83,12 +120,27 @@ class Parser(argparse.ArgumentParser):
                 f"{self.prog} takes FILE, not {PRESET}: diastole init my.toml {PRESET} {name} "
                 "writes a FILE"
             )
-        if option == GRAPH:
-            return f"the command does not accept {GRAPH}: diastole train takes {GRAPH}"
-        known = self._option_string_actions
-        meant = USUAL_NAMES.get(option)
-        near = f"; did you mean {meant}?" if meant in known else suggestion(option, known)
-        return f"the command does not accept {' '.join(rest)}{near}"
+        return f"the command does not accept {' '.join(rest)}{self._meant(option)}"
+
+    def _meant(self, option: str) -> str:
+        """Return the end of a message about an unknown option: the option that was meant, or the
+        commands that take the option."""
+        known, meant = self._option_string_actions, USUAL_NAMES.get(option)
+        if meant in known:
+            return f"; did you mean {meant}?"
+        takers = self.takers.get(option, ())
+        alike = any(
+            each.startswith(option) or option.startswith(each)
+            for each in known
+            if each.startswith("--")
+        )
+        if not takers or alike:
+            return suggestion(option, known)
+        if len(takers) > FEW:
+            return f"; other commands take {option}"
+        *first, last = takers
+        takes = f"{', '.join(first)} and {last} take" if first else f"{last} takes"
+        return f"; {takes} {option}"
 
     def _values_of(self, option: str) -> list[str]:
         """Return the words behind an option, as "OPTION=VALUE" or as "OPTION VALUE"."""
@@ -127,3 +179,7 @@ class Parser(argparse.ArgumentParser):
             f"{'COMMAND ' if of_commands else ''}must be one of {', '.join(names)}, "
             f"not {excerpt(str(value))}{suggestion(str(value), names)}",
         )
+
+
+def _one_of(action: argparse.Action) -> str:
+    return f"one of {', '.join(map(str, action.choices or ()))}"

@@ -151,7 +151,8 @@ def add_program(
         "--hidden",
         metavar="A,B,...",
         type=hidden,
-        help=f"units of each hidden layer, of at most {MAX_LAYERS} (default: {HIDDEN})",
+        help=f"units of each hidden layer, up to {MAX_UNITS}; at most {MAX_LAYERS} layers "
+        f"(default: {HIDDEN})",
     )
     group.add_argument(
         "--activation",
@@ -194,7 +195,7 @@ def _add_optimizer(parser: argparse.ArgumentParser) -> None:
         metavar="R",
         type=rate,
         help=f"learning rate of step 0 (default: {defaults} and for your own optimiser, the rate "
-        f"of the task for sgd and nesterov, {RATE:g} with --graph)",
+        f"of the task for sgd, nesterov and lars; {RATE:g} with --graph)",
     )
     group.add_argument(
         "--schedule",

@@ -70,7 +70,7 @@ def _scaling(scaling: LossScaling | None) -> dict[str, Any] | None:
 
 @contextmanager
 def resumable(state: StateFile | None) -> Generator[None]:
-    """Report the step from which a stopped training continues."""
+    """Add to an error, or to a Ctrl-C, the step from which the same command continues."""
     try:
         yield
     except BadInput as error:

@@ -14,7 +14,7 @@ PICTURES = (".png", ".svg")
 def check_output(option: str, path: Path, endings: Sequence[str]) -> None:
     """Raise BadInput for a file name with a wrong ending, and for a file that cannot be written.
 
-    A name without an ending is accepted, and any name of a pipe or a device.
+    A name without an ending, and a pipe or a device of any name, are accepted.
     """
     stream = path.exists() and not path.is_file()
     if path.suffix and path.suffix.lower() not in endings and not stream:

@@ -98,7 +98,9 @@ def own_task(training: OwnTraining, *, seed: int) -> OwnTask:
     count = len(learnt.labels)
     batch = min(MOST_BATCH, count) if training.batch is None else training.batch
     if batch > count:
-        raise BadInput(f"--batch must be at most {count}, the number of training samples: {batch}")
+        raise BadInput(
+            f"--batch must be at most {count}, the number of training samples, not {batch}"
+        )
     graph, own_first = own_graph(training, table, batch=batch)
     first = own_first if training.first is None else first_parameters(training.first, graph)
     task = graph_task(
@@ -161,19 +163,23 @@ def own_graph(
     code, sample = training.network, table.inputs.shape[1:]
     graph, first = traced_graph(code, sample, loss=training.loss, batch=batch)
     columns = int(np.prod(graph.shape(_result(graph))[1:]))
+    found = f"{code}: the network has {_several(columns, 'result')} for a sample"
     if table.classes is not None and len(table.classes) > columns:
         raise BadInput(
-            f"{code}: the network has {columns} results for a sample, but {training.data} has "
-            f"{len(table.classes)} classes: give the last layer at least {len(table.classes)} "
-            "outputs, or for numbers to learn --loss mse"
+            f"{found}, but {training.data} has {len(table.classes)} classes: give the last layer "
+            f"at least {len(table.classes)} outputs, or for numbers to learn --loss mse"
         )
     if table.classes is None and columns != len(table.outputs):
+        count = len(table.outputs)
         raise BadInput(
-            f"{code}: the network has {columns} results for a sample, but {training.data} has "
-            f"{len(table.outputs)} columns to learn, {', '.join(table.outputs)}: give the last "
-            f"layer {len(table.outputs)} outputs"
+            f"{found}, but {training.data} has {_several(count, 'column')} to learn, "
+            f"{', '.join(table.outputs)}: give the last layer {_several(count, 'output')}"
         )
     return graph, first
+
+
+def _several(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def traced_graph(

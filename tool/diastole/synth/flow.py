@@ -65,7 +65,7 @@ class Request:
         if (self.route or self.bitstream) and self.router is None:
             routed = [name for name, each in FPGAS.items() if each.router is not None]
             raise BadInput(
-                f"--pnr does not support {self.target.name}: no open program places and routes "
+                f"--pnr does not support {self.target.name}: Diastole has no router for "
                 f"{self.target.name}; use {', '.join(routed[:-1])} or {routed[-1]}"
             )
         if self.delays and isinstance(self.target, Fpga):

@@ -248,6 +248,12 @@ def test_a_graph_by_layers(diastole, tmp_path):
     assert f"an epoch of 6 steps: {6 * record['cycles']:,} cycles, " in text
 
 
+def test_few_samples_are_one_batch(diastole, tmp_path):
+    write_networks(tmp_path)
+    record = diastole("estimate", "--preset", "pico", *GRAPH, "--samples", "20", "--json").json
+    assert (record["batch"], record["cycles_per_epoch"]) == (20, record["cycles"])
+
+
 @pytest.mark.parametrize(
     "words, said",
     [
@@ -257,6 +263,8 @@ def test_a_graph_by_layers(diastole, tmp_path):
         ((*GRAPH, "--set", "vector.enable=false"),
          "--graph needs a machine with a vector unit: give --set vector.enable=true; train works"),
         ((*GRAPH, "--hidden", "3"), "--hidden does not work with --graph: leave --hidden out"),
+        ((*GRAPH, "--samples", "20", "--batch", "32"),
+         "--batch must be at most 20, the number of --samples, not 32"),
         ((*GRAPH, "--phases", "forward"), "--phases works only with --shapes, not with --graph"),
         (("--task", "digits", "--samples", "3"),
          "--samples works only with --graph: leave --samples out"),

@@ -51,6 +51,21 @@ def test_the_nearest_is_named(diastole, command):
     assert f"; did you mean {SLIPS[command]}?" in result.err[-1]
 
 
-def test_graph_is_an_option_of_train(diastole):
-    result = diastole("compare", "--graph", "net.py:net")
-    assert "does not accept --graph: diastole train takes --graph" in result.err[-1]
+@pytest.mark.parametrize(
+    "command, takers",
+    [
+        (
+            "compare --graph net.py:net",
+            "diastole estimate, diastole train and diastole program build take",
+        ),
+        ("program build a.toml --save x", "diastole train takes"),
+        ("predict a.safetensors --epochs 3", "diastole train and diastole program build take"),
+        ("check a.toml --backend golden", "other commands take"),
+    ],
+)
+def test_an_option_of_other_commands_names_the_commands(diastole, command, takers):
+    """The nearest option of the command, such as --set for --save, would mislead."""
+    result = diastole(*command.split())
+    option = next(word for word in command.split() if word.startswith("--"))
+    assert (result.code, result.out) == (2, "")
+    assert f"; {takers} {option} (see" in result.err[-1]

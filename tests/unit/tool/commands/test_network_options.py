@@ -49,7 +49,7 @@ REFUSED = {
     "n.csv has 2 columns to learn, u, v: give the last layer 2 outputs",
     ("--data", "none.csv"): "none.csv: there is no such file",
     ("--target", "w"): "--target must name columns of n.csv, a, b, c, u, v, not w",
-    ("--batch", "65"): "--batch must be at most 64, the number of training samples: 65",
+    ("--batch", "65"): "--batch must be at most 64, the number of training samples, not 65",
     ("--steps", "3"): "--steps does not work with --graph: give --epochs",
     ("--hidden", "3"): "--hidden does not work with --graph: leave --hidden out",
     ("--task", "digits"): "--graph and --task exclude each other: give one",

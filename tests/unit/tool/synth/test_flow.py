@@ -20,14 +20,14 @@ from support.small_product import DESIGN, QUEUE_BITS, REGISTERS
         (
             {"target": XILINX, "route": True},
             (
-                "--pnr does not support xilinx: no open program places and routes xilinx; "
+                "--pnr does not support xilinx: Diastole has no router for xilinx; "
                 "use ecp5, ice40 or gowin"
             ),
         ),
         (
             {"target": sg13g2(), "route": True},
             (
-                "--pnr does not support sg13g2: no open program places and routes sg13g2; "
+                "--pnr does not support sg13g2: Diastole has no router for sg13g2; "
                 "use ecp5, ice40 or gowin"
             ),
         ),
