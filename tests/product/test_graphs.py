@@ -14,7 +14,7 @@ from diastole_sim.program.recipe import Adam, Sgd
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.program.verified_run import VerifiedRun
 from diastole_sim.train.loss_scaling import LossScaling
-from product.test_whole_steps import MACHINES
+from product.test_whole_steps import MACHINES, PRECISION
 from support.graphs import random_graph
 from support.products import SEED
 from support.sweep import sweep
@@ -49,7 +49,7 @@ def several_paths():
     return builder.graph(builder.node("smooth_l1_loss", [value, target]))
 
 
-def programs(machine, graph, rng, optimiser, **others):
+def programs(machine, graph, rng, optimiser, *, microbatches=1, **others):
     """The program of a graph on a machine."""
     config = MACHINES[machine]
     result = graph.shape(graph.nodes[-1].operands[0])
@@ -64,7 +64,7 @@ def programs(machine, graph, rng, optimiser, **others):
     recipe = TrainingRecipe(
         graph=graph,
         optimiser=optimiser,
-        batches=rng.integers(0, SAMPLES, (STEPS, graph.batch)),
+        batches=rng.integers(0, SAMPLES, (STEPS, microbatches * graph.batch)),
         **others,
     )
     limits = program_limits(config)
@@ -102,6 +102,26 @@ def test_several_paths(machine, stalls, np_rng):
     optimiser = Adam(rate=lambda step: 0.01)
     program = programs(machine, several_paths(), np_rng, optimiser)
     assert "descriptors of training, part 1" in program.areas
+    check(machine, program, stalls)
+
+
+@pytest.mark.parametrize(
+    "machine, stalls", [("1x1", 3), sweep("delayed", None), sweep("fast", 2), sweep("3x2", 4)]
+)
+def test_microbatches(machine, stalls, np_rng):
+    """Products and chains of two microbatches, with clipped gradients and a scaled loss."""
+    optimiser = Sgd(rate=lambda step: 0.01, momentum=0.5)
+    has_choices = program_limits(MACHINES[machine]).has_choices
+    program = programs(
+        machine,
+        several_paths(),
+        np_rng,
+        optimiser,
+        microbatches=2,
+        clip=1.0,
+        loss_scaling=LossScaling(exponent=3),
+        precision=PRECISION if has_choices else None,
+    )
     check(machine, program, stalls)
 
 

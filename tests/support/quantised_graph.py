@@ -67,11 +67,23 @@ class QuantisedGraph:
         return values, kept
 
     def step(self, inputs, step):
-        """The loss before the update."""
+        """The loss before the update: the mean over all microbatches."""
+        count, gradients, losses = self.recipe.microbatches, {}, []
+        every = [np.split(each, count) for each in inputs.values()]
+        for number in range(count):
+            own = {name: each[number] for name, each in zip(inputs, every, strict=True)}
+            losses.append(self.microbatch(own, step, number * self.recipe.depth, gradients))
+        for name, gradient in gradients.items():
+            updated = self.update(name, self.parameters[name].astype(np.float64), gradient)
+            self.parameters[name] = updated.astype(np.float32)
+        return float(np.mean(losses))
+
+    def microbatch(self, inputs, step, first, gradients):
+        """The loss of the microbatch; adds to the gradients of the step."""
         self.images = {}
-        values, kept = self.forward(inputs, step)
-        parts = {self.graph.output: {(0, 0): np.float64(1)}}
-        gradients, grown = {}, self.graph.differentiated
+        values, kept = self.forward(inputs, step, first)
+        parts = {self.graph.output: {(0, 0): np.float64(1 / self.recipe.microbatches)}}
+        grown = self.graph.differentiated
         order = {node.name: number for number, node in enumerate(self.graph.nodes)}
         for node in reversed(self.graph.nodes):
             if node.name not in grown:
@@ -81,7 +93,7 @@ class QuantisedGraph:
             if node.operation == "linear":
                 number, held, held_w, names, x = kept[node.name]
                 dy = self.device.convert(
-                    above.astype(np.float32), "dy", tag=4 * number + 2, step=step
+                    above.astype(np.float32), "dy", tag=4 * (first + number) + 2, step=step
                 )
                 if x in grown:
                     dx = self.device.dx(held_w, dy).dx.astype(np.float64)
@@ -96,7 +108,4 @@ class QuantisedGraph:
             for place, (name, part) in enumerate(zip(node.operands, by_operand, strict=True)):
                 if name in grown and part is not None:
                     parts.setdefault(name, {})[order[node.name], place] = part
-        for name, gradient in gradients.items():
-            updated = self.update(name, self.parameters[name].astype(np.float64), gradient)
-            self.parameters[name] = updated.astype(np.float32)
-        return float(values[self.graph.output])
+        return values[self.graph.output]

@@ -191,6 +191,13 @@ def read_graph(record: Any) -> Graph:
     return builder.graph(form["output"])
 
 
+def with_batch(graph: Graph, batch: int) -> Graph:
+    """Return a graph for ``batch`` samples, with every shape inferred again."""
+    record = graph.record()
+    inputs = {name: [batch, *shape[1:]] for name, shape in record["inputs"].items()}
+    return read_graph(record | {"inputs": inputs})
+
+
 def _of_kind(what: str, value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
         names = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}

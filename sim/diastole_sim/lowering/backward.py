@@ -19,7 +19,7 @@ Place = tuple[int, int]
 
 
 class BackwardPass:
-    """Backward pass of a training step.
+    """Backward pass of a microbatch, with the updates of a step if the microbatch is the last.
 
     Gradients by a tensor that several nodes read are added in ascending order of the readers. dX of
     a linear layer comes before dW, since the update makes a new W and dX reads the old W. The bias
@@ -28,10 +28,10 @@ class BackwardPass:
 
     def __init__(self, forward: ForwardPass, schedule: ProgramSchedule, updates: Updates):
         self.forward, self.schedule, self.updates = forward, schedule, updates
-        self.recipe = forward.recipe
+        self.recipe, self.microbatch = forward.recipe, forward.microbatch
         self.graph = self.recipe.graph
         self._parts: dict[str, dict[Place, str]] = defaultdict(dict)
-        self._layer = self.recipe.depth
+        self._layer = forward.first_layer + self.recipe.depth
         self._readers = _last_readers(self.recipe.linears)
         self._summed: set[str] = set()
         self._later: Callable[[], None] | None = None
@@ -61,7 +61,8 @@ class BackwardPass:
         parts = self._parts.pop(name)
         total, *more = (parts[place] for place in sorted(parts))
         for count, part in enumerate(more, 1):
-            value = f"{name} gradient" + f", {count + 1} parts" * (count < len(more))
+            text = f"{name} gradient" + f", {count + 1} parts" * (count < len(more))
+            value = self.forward.named(text)
             part = ChainPart(
                 chain=added(),
                 shape=self.schedule.shapes[part],
@@ -98,9 +99,9 @@ class BackwardPass:
             )
             self._parts[weight][number, 1] = gradient
             if self._readers[weight] == node.name:
-                self.updates.weight(placed, self._sum(weight))
+                self.updates.add(placed, self._sum(weight), microbatch=self.microbatch)
         for bias in biases:
-            if bias in self.forward.parameters.sums and self._readers[bias] == node.name:
+            if self._is_last and self._trains(bias) and self._readers[bias] == node.name:
                 self._update_bias(bias)
 
     def _update_bias(self, bias: str | None) -> None:
@@ -115,7 +116,8 @@ class BackwardPass:
         placed = self.forward.parameters.biases[bias]
         if placed.sums is None:
             return
-        before = placed.sums if bias in self._summed else placed.sums_before
+        first = self.microbatch == 0 and bias not in self._summed
+        before = placed.sums_before if first else placed.sums
         self._summed.add(bias)
         part = ChainPart(
             chain=panel_sums(),
@@ -140,7 +142,7 @@ class BackwardPass:
                 if name in wanted:
                     self._parts[wanted[name]][number, place] = above
             return
-        sources = {"above": above, "kept": f"{node.name} kept"}
+        sources = {"above": above, "kept": self.forward.kept(node)}
         sources |= {name: self.forward.value[operand] for name, operand in operands.items()}
         targets = {name: self._name(operand, node, name) for name, operand in wanted.items()}
         part = ChainPart(
@@ -157,7 +159,17 @@ class BackwardPass:
     def _name(self, tensor: str, reader: Node, operand: str = "input") -> str:
         """Return the name of the gradient by a tensor that one operand of a node gives."""
         alone = sum(node.operands.count(tensor) for node in self.graph.nodes) == 1
-        return f"{tensor} gradient" if alone else f"{tensor} gradient of {reader.name} {operand}"
+        return self.forward.named(
+            f"{tensor} gradient" if alone else f"{tensor} gradient of {reader.name} {operand}"
+        )
+
+    @property
+    def _is_last(self) -> bool:
+        """True for the last microbatch of a step."""
+        return self.microbatch == self.recipe.microbatches - 1
+
+    def _trains(self, bias: str) -> bool:
+        return bias in self.forward.parameters.sums
 
 
 def _last_readers(linears: tuple[Node, ...]) -> dict[str, str]:

@@ -123,7 +123,7 @@ def evaluation_commands(
     parameters: Parameters, samples: StoredSamples, area: PlannedArea, limits: Limits
 ) -> CommandList:
     """Return the commands that compute the network's result for samples in ``area``, with separate
-    tables. The layers are numbered after the last layer of the training, so no random bits are
+    tables. The layers are numbered after the last layer of a step, so no random bits are
     shared with the training."""
     recipe, tensors = parameters.recipe, parameters.tensors
     plan, rows = tensors.plan, len(samples.inputs)
@@ -134,7 +134,7 @@ def evaluation_commands(
         parameters,
         schedule,
         rows=rows,
-        first_layer=recipe.depth,
+        first_layer=recipe.layers_of_step,
         bias_of=lambda name: parameters.biases[name].stored["w"],
     )
     forward.write()

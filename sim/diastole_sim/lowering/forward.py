@@ -10,6 +10,7 @@ from diastole_sim.lowering.parameters import Parameters
 from diastole_sim.lowering.recipe import TrainingRecipe
 from diastole_sim.lowering.samples import StoredSamples
 from diastole_sim.lowering.schedule import Multiplication, ProgramSchedule
+from diastole_sim.lowering.tensors import named
 from diastole_sim.program.chains.inputs import add_bias_alone, input_bytes, input_floats
 from diastole_sim.program.fusion import ChainPart
 from diastole_sim.program.memory_plan import BoundStream
@@ -37,6 +38,7 @@ class ForwardPass:
     """Forward pass for a number of samples.
 
     - ``rows``: number of samples.
+    - ``microbatch``: number of the microbatch, which names of values contain.
     - ``first_layer``: number of the first linear layer. Layers of an evaluation are numbered after
       the layers of the training.
     - ``bias_of``: function that returns the place of a bias, from the name.
@@ -54,10 +56,28 @@ class ForwardPass:
         rows: int,
         first_layer: int,
         bias_of: Callable[[str], BoundStream],
+        microbatch: int = 0,
     ):
         self.recipe, self.parameters, self.schedule = recipe, parameters, schedule
         self.rows, self.first_layer, self.bias_of = rows, first_layer, bias_of
-        self.value: dict[str, str] = {recipe.samples: recipe.samples}
+        self.microbatch = microbatch
+        self.value = self._values()
+
+    def named(self, name: str) -> str:
+        """Return the name of a value of this microbatch."""
+        return named(name, self.microbatch)
+
+    def _values(self) -> dict[str, str]:
+        """Return the value of the samples and of every node but the loss."""
+        values = {self.recipe.samples: self.named(self.recipe.samples)}
+        for node in self.recipe.graph.nodes:
+            alias = _changes_nothing(node)
+            values[node.name] = values[node.operands[0]] if alias else self.named(node.name)
+        return values
+
+    def kept(self, node: Node) -> str:
+        """Return the value that a node keeps for the gradient."""
+        return self.named(f"{node.name} kept")
 
     def write(self) -> None:
         """Append all nodes but the loss."""
@@ -72,7 +92,8 @@ class ForwardPass:
     def _linear(self, node: Node, layer: int) -> None:
         x, weight, *bias = node.operands
         placed = self.parameters.weights[weight]
-        result = f"{node.name} product" if bias else node.name
+        own = self.value[node.name]
+        result = self.named(f"{node.name} product") if bias else own
         self.schedule.multiply(
             Multiplication(
                 layer=layer,
@@ -89,21 +110,19 @@ class ForwardPass:
                 chain=add_bias_alone(),
                 shape=(self.rows, placed.outputs),
                 inputs={"y": result, "b": self.bias_of(bias[0])},
-                outputs={"z": node.name},
+                outputs={"z": own},
             )
             self.schedule.add(part)
-        self.value[node.name] = node.name
 
     def _elements(self, node: Node) -> None:
         operation = OPERATIONS[node.operation]
         assert isinstance(operation, ElementOperation)
         chain = operation.forward_chain(node.attributes)
         if chain is None:
-            self.value[node.name] = self.value[node.operands[0]]
             return
-        outputs = {"value": node.name}
+        outputs = {"value": self.value[node.name]}
         if "kept" in chain.outputs:
-            outputs["kept"] = f"{node.name} kept"
+            outputs["kept"] = self.kept(node)
         names = zip(operation.operands, node.operands, strict=False)
         part = ChainPart(
             chain=chain,
@@ -112,4 +131,11 @@ class ForwardPass:
             outputs=outputs,
         )
         self.schedule.add(part)
-        self.value[node.name] = node.name
+
+
+def _changes_nothing(node: Node) -> bool:
+    """Return whether the result of a node is the first operand."""
+    operation = OPERATIONS[node.operation]
+    return (
+        isinstance(operation, ElementOperation) and operation.forward_chain(node.attributes) is None
+    )

@@ -48,7 +48,7 @@ class PlacedWeight:
     - ``image``: W in all products.
     - ``stored``: w and the state of the optimiser in memory, by name. A frozen weight has w alone.
     - ``state``: places of ``stored`` during a step, in the panel or in memory.
-    - ``gradient``: place of the gradient, if updates wait.
+    - ``gradient``: place of the gradient, if updates wait or if a step has several microbatches.
     """
 
     name: str
@@ -150,7 +150,7 @@ class Parameters:
             if each == "w":
                 self._fill(name, area)
         gradient = None
-        if self.recipe.waits and trained:
+        if trained and (self.recipe.waits or self.recipe.microbatches > 1):
             gradient = stream_of(plan.tensor(f"{name} gradient", Kind.F32, inputs, outputs))
         image = self.tensors.image(
             "w", f"{name} image", self.layers[name], inputs, outputs, decides=trained

@@ -107,18 +107,14 @@ class _Builder:
         self.parameters = Parameters(self.recipe, tensors)
         self.schedule = ProgramSchedule(self.plan.block)
         self.updates = Updates(tensors, self.parameters, self.schedule)
-        self.forward = ForwardPass(
-            self.recipe,
-            self.parameters,
-            self.schedule,
-            rows=self.recipe.batch,
-            first_layer=0,
-            bias_of=lambda name: self.parameters.biases[name].state["w"],
-        )
-        self.backward = BackwardPass(self.forward, self.schedule, self.updates)
-        loss = self._loss()  # places numbers in the panel before the parameters
+        passes = [self._passes(number) for number in range(self.recipe.microbatches)]
+        # The losses place numbers in the panel before the parameters.
+        losses = [self._loss(backward) for backward in passes]
         self.parameters.place()
-        self._write_schedule(loss)
+        for backward, loss in zip(passes, losses, strict=True):
+            self._write_microbatch(backward, loss)
+        if self.recipe.waits:
+            self.updates.write_waiting()
 
     def program(self) -> TrainingProgram:
         """Return the program."""
@@ -166,8 +162,13 @@ class _Builder:
             state=self._state(slots),
             frozen=tuple(n for n in self.parameters.layers if not self.parameters.is_trained(n)),
             loss_scaling=self.recipe.loss_scaling,
-            layers=commands.layers(),
+            layers=self._layers(commands),
         )
+
+    def _layers(self, commands: CommandList) -> tuple[int | None, ...]:
+        """Return the number of the linear layer of every command, equal in all microbatches."""
+        depth = self.recipe.depth
+        return tuple(None if layer is None else layer % depth for layer in commands.layers())
 
     def _state(self, slots: Mapping[VectorTable, PlannedArea]) -> tuple[str, ...]:
         """Return the names of the areas that hold the state of the training between two runs."""
@@ -184,55 +185,69 @@ class _Builder:
 
     # The step.
 
-    def _write_schedule(self, loss: list[ChainPart]) -> None:
-        """Append the products and parts of a step to the schedule."""
-        tensors = self.tensors
+    def _passes(self, microbatch: int) -> BackwardPass:
+        """Return the backward pass of a microbatch, with the forward pass."""
+        forward = ForwardPass(
+            self.recipe,
+            self.parameters,
+            self.schedule,
+            rows=self.recipe.batch,
+            first_layer=microbatch * self.recipe.depth,
+            bias_of=lambda name: self.parameters.biases[name].state["w"],
+            microbatch=microbatch,
+        )
+        return BackwardPass(forward, self.schedule, self.updates)
+
+    def _write_microbatch(self, backward: BackwardPass, loss: list[ChainPart]) -> None:
+        """Append the products and parts of a microbatch to the schedule."""
+        tensors, forward = self.tensors, backward.forward
         kind = Kind.GATHERED_U8 if tensors.training.are_bytes else Kind.GATHERED_F32
         samples = stream_of(tensors.training_area, kind)
         self.schedule.add(
             input_part(
                 tensors.training,
                 samples,
-                self.recipe.samples,
+                forward.named(self.recipe.samples),
                 self.recipe.batch,
-                row_list=tensors.rows,
+                row_list=tensors.microbatches[forward.microbatch].rows,
             )
         )
-        self.forward.write()
+        forward.write()
         for part in loss:
             self.schedule.add(part)
-        self._mean_loss()
-        self.backward.write()
-        if self.recipe.waits:
-            self.updates.write_waiting()
+        if forward.microbatch == self.recipe.microbatches - 1:
+            self._mean_loss()
+        backward.write()
 
-    def _loss(self) -> list[ChainPart]:
-        """Return the parts of the loss and of the gradient by the network's result."""
+    def _loss(self, backward: BackwardPass) -> list[ChainPart]:
+        """Return the parts of a microbatch's loss and of the gradient by the network's result."""
         recipe, tensors = self.recipe, self.tensors
+        microbatch = tensors.microbatches[backward.microbatch]
         labels = recipe.loss.labels
         return recipe.loss.parts(
             LossUse(
                 attributes=recipe.loss_node.attributes,
                 shape=(recipe.batch, recipe.columns(recipe.result)),
-                result=recipe.result,
-                gradient=self.backward.gradient,
-                target=tensors.targets,
-                row_list=None if labels else tensors.rows,
-                row_losses=stream_of(tensors.row_losses, Kind.ROW),
+                samples=recipe.samples_of_step,
+                result=backward.forward.value[recipe.result],
+                gradient=backward.gradient,
+                target=microbatch.targets,
+                row_list=None if labels else microbatch.rows,
+                row_losses=microbatch.row_losses,
                 scaled=recipe.scaled,
                 spare=tensors.spare,
             )
         )
 
     def _mean_loss(self) -> None:
-        """Append the mean of the losses of all rows."""
+        """Append the mean of the losses of all rows of a step."""
         recipe, tensors = self.recipe, self.tensors
-        count = recipe.loss.mean_over(recipe.batch, recipe.columns(recipe.result))
+        count = recipe.loss.mean_over(recipe.samples_of_step, recipe.columns(recipe.result))
         constant = Descriptor(kind=Kind.CONSTANT, address=LOSS, watch=1)
         self.schedule.add(
             ChainPart(
                 chain=mean_loss().with_values(**{"1/samples": 1 / count}),
-                shape=(1, recipe.batch),
+                shape=(1, tensors.row_losses.shape[1]),
                 inputs={"losses": stream_of(tensors.row_losses)},
                 outputs={
                     "loss": stream_of(tensors.losses, Kind.ROW, per_step=True),

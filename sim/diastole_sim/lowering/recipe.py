@@ -41,8 +41,9 @@ class ParameterGroup:
 class TrainingRecipe:
     """Recipe for the training of a network.
 
-    - ``graph``: graph whose result is a loss, with the batch of a step.
-    - ``batches``: rows of the training samples for each step, (steps, batch).
+    - ``graph``: graph whose result is a loss, with the batch of a microbatch.
+    - ``batches``: rows of the training samples for each step, (steps, samples of a step). A step
+      adds the gradients of all its microbatches, in their order.
     - ``groups``: parameters with an optimiser of their own. A parameter belongs to the first group
       that matches the name.
     - ``clip``: largest norm of all gradients together.
@@ -70,10 +71,10 @@ class TrainingRecipe:
     def __post_init__(self) -> None:
         _check(self.graph)
         require_int("steps", self.steps, 1, 2**32 - 2)
-        if self.batch != self.graph.batch:
+        if self.samples_of_step % self.batch:
             raise GraphError(
-                f"the graph is for batches of {self.graph.batch} samples, but a step has "
-                f"{self.batch}"
+                f"the graph is for batches of {self.batch} samples, but a step has "
+                f"{self.samples_of_step}"
             )
         trained = [name for name, each in self.graph.parameters.items() if each.trainable]
         matched = {self.group(name) for name in trained}
@@ -105,8 +106,18 @@ class TrainingRecipe:
         return self.batches.shape[0]
 
     @property
-    def batch(self) -> int:
+    def samples_of_step(self) -> int:
         return self.batches.shape[1]
+
+    @property
+    def batch(self) -> int:
+        """Samples of a microbatch."""
+        return self.graph.batch
+
+    @property
+    def microbatches(self) -> int:
+        """Microbatches of a step."""
+        return self.samples_of_step // self.batch
 
     @cached_property
     def linears(self) -> tuple[Node, ...]:
@@ -117,6 +128,11 @@ class TrainingRecipe:
     def depth(self) -> int:
         """Number of linear layers."""
         return len(self.linears)
+
+    @property
+    def layers_of_step(self) -> int:
+        """Number of layers with random bits of their own: the linear layers of all microbatches."""
+        return self.depth * self.microbatches
 
     @property
     def loss_node(self) -> Node:

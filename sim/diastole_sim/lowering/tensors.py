@@ -2,6 +2,7 @@
 tables, losses."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
@@ -20,9 +21,16 @@ from diastole_sim.program.memory_plan import (
 )
 from diastole_sim.program.program import FLOORS, LOSSES, STEP_TABLE
 from diastole_sim.program.program_tables import OWN_CONSTANTS, STEP_CONSTANTS
+from diastole_sim.spec.image import round_up
 from diastole_sim.spec.limits import SCALE_SLOTS
 from diastole_sim.spec.numerics import CLASS_NAMES
-from diastole_sim.spec.stream_table import Kind, PanelOrder
+from diastole_sim.spec.stream_table import Descriptor, Kind, PanelOrder
+
+
+def named(name: str, microbatch: int) -> str:
+    """Return the name of a value or an area of a microbatch. The first microbatch has no number, as
+    in a step without accumulation."""
+    return f"{name}, microbatch {microbatch + 1}" if microbatch else name
 
 
 class NetworkTensors:
@@ -57,8 +65,9 @@ class NetworkTensors:
         decides: bool = True,
     ) -> PlannedImage:
         """Place an operand of a layer's products, with the tag of the operand in all commands.
-        Layers of an evaluation are numbered after the last layer, and have the scales and widths of
-        the training. ValueError if the machine has too few slots of scales."""
+        Layers of further microbatches and of an evaluation are numbered after the last layer, and
+        have the scales and widths of the first microbatch. ValueError if the machine has too few
+        slots of scales."""
         tag = TAGS_PER_LAYER * layer + CLASS_NAMES.index(tensor_class)
         slot = tag % (TAGS_PER_LAYER * self.recipe.depth)
         if self.plan.needs_slots(tensor_class) and slot >= SCALE_SLOTS:
@@ -83,13 +92,27 @@ class NetworkTensors:
         return area
 
 
+@dataclass(frozen=True, kw_only=True)
+class Microbatch:
+    """Places of a microbatch's numbers.
+
+    - ``rows``, ``targets``: rows of the samples, and targets, in every step.
+    - ``row_losses``: loss of every row.
+    """
+
+    rows: BoundStream
+    targets: BoundStream
+    row_losses: BoundStream
+
+
 class ProgramTensors(NetworkTensors):
     """Tensors of a training.
 
     - ``training``, ``held_out``: samples. ``training_area``, ``held_out_area``: their places.
-    - ``rows``, ``targets``: rows and targets of every step.
+    - ``microbatches``: places of the numbers of every microbatch.
     - ``floors``: smallest scale of the loss in every step, None without a table of floors.
-    - ``row_losses``, ``losses``: loss of every row, and loss of every step.
+    - ``row_losses``, ``losses``: loss of every row of a step, and loss of every step. Numbers
+      between the rows of two microbatches are 0.
     - ``step_numbers``: numbers of the constants of a step, by name, for each optimiser of the
       recipe.
     """
@@ -117,16 +140,26 @@ class ProgramTensors(NetworkTensors):
             )
         self.training_area = self.stored("training samples", training)
         self.held_out_area = self.stored("held-out samples", held_out)
-        self.rows = self._lists("rows of steps", recipe.batches)
-        self.targets = self._targets(training)
+        rows = self._by_microbatch("rows of steps", recipe.batches)
+        targets = self._targets(training)
         self.step_table = self._step_table() if changing else None
         self.floors = self._floors()
-        self.row_losses = plan.tensor("losses of rows", Kind.F32, 1, recipe.batch)
+        self.row_losses = self._row_losses()
         self.losses = plan.by_step(LOSSES, "f32", recipe.steps, 1)
+        self._spare: dict[str, BoundStream] = {}
+        self.microbatches = [
+            Microbatch(rows=rows[n], targets=targets[n], row_losses=self._row_losses_of(n))
+            for n in range(recipe.microbatches)
+        ]
 
     def spare(self, name: str, order: PanelOrder, rows: int, cols: int) -> BoundStream:
         """Place a tensor, or a vector with a number for every row, in the panel if enough vectors
-        are free, otherwise in memory."""
+        are free, otherwise in memory. All microbatches use one place."""
+        if name not in self._spare:
+            self._spare[name] = self._placed(name, order, rows, cols)
+        return self._spare[name]
+
+    def _placed(self, name: str, order: PanelOrder, rows: int, cols: int) -> BoundStream:
         in_panel = self.plan.panel(f"{name} of the loss", order, rows, cols)
         if in_panel is not None:
             return in_panel
@@ -134,13 +167,41 @@ class ProgramTensors(NetworkTensors):
             return stream_of(self.plan.tensor(f"{name} of the loss", Kind.F32, rows, cols))
         return stream_of(self.plan.vector(f"{name} of the loss", Kind.ROW, rows))
 
-    def _targets(self, training: StoredSamples) -> BoundStream:
-        """Place the labels of every step, or the numbers to learn of every sample."""
+    def _targets(self, training: StoredSamples) -> list[BoundStream]:
+        """Place the labels of every step by microbatch, or the numbers to learn of every sample."""
         if training.are_labelled:
-            return self._lists("labels of steps", training.targets[self.recipe.batches])
+            labels = training.targets[self.recipe.batches]
+            return self._by_microbatch("labels of steps", labels)
         area = self.plan.tensor("training targets", Kind.F32, *training.targets.shape)
         self.fill(area, training.targets.astype("<f4"))
-        return stream_of(area, Kind.GATHERED_F32)
+        return [stream_of(area, Kind.GATHERED_F32)] * self.recipe.microbatches
+
+    def _row_losses(self) -> PlannedArea:
+        """Place the loss of every row: the rows of each microbatch begin on a beat."""
+        recipe = self.recipe
+        if recipe.microbatches == 1:
+            return self.plan.tensor("losses of rows", Kind.F32, 1, recipe.batch)
+        size = recipe.microbatches * self._row_losses_pitch // 4
+        return self.plan.tensor("losses of rows", Kind.F32, 1, size, zeros=True)
+
+    @property
+    def _row_losses_pitch(self) -> int:
+        return round_up(4 * self.recipe.batch, self.plan.beat_bytes)
+
+    def _row_losses_of(self, microbatch: int) -> BoundStream:
+        area, last = self.row_losses, self.recipe.microbatches - 1
+        place = area.address + microbatch * self._row_losses_pitch
+        # The mean reads the whole area, and must wait for the last rows.
+        name = area.name if microbatch == last else f"{area.name}, microbatch {microbatch + 1}"
+        return BoundStream(name=name, descriptor=Descriptor(kind=Kind.ROW, address=place))
+
+    def _by_microbatch(self, name: str, values: NDArray[np.generic]) -> list[BoundStream]:
+        """Place the integers of every step, an area for each microbatch."""
+        count = self.recipe.microbatches
+        return [
+            self._lists(named(name, number), part)
+            for number, part in enumerate(np.split(values, count, axis=1))
+        ]
 
     def _lists(self, name: str, values: NDArray[np.generic]) -> BoundStream:
         """Place the integers of every step and return the stream."""

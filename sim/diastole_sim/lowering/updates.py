@@ -7,6 +7,7 @@ from diastole_sim.lowering.parameters import Parameters, PlacedBias, PlacedWeigh
 from diastole_sim.lowering.schedule import ProgramSchedule
 from diastole_sim.lowering.tensors import ProgramTensors
 from diastole_sim.program.chain import INVERSE_LOSS_SCALE, LOSS_SCALE, Chain
+from diastole_sim.program.chains.elementwise import added
 from diastole_sim.program.chains.sums import (
     bias_squares,
     bias_sums,
@@ -44,10 +45,35 @@ class Updates:
 
     def weight(self, weight: PlacedWeight, gradient: Value) -> None:
         """Append the update of a weight, or store the gradient if updates wait."""
-        if weight.gradient is not None:
+        if self.recipe.waits:
+            assert weight.gradient is not None
             self.schedule.keep(gradient, weight.gradient)
             return
         self._update_weight(weight, gradient)
+
+    def add(self, weight: PlacedWeight, gradient: Value, *, microbatch: int) -> None:
+        """Append the sum of a microbatch's gradient and of the gradients before, and the update
+        after the last microbatch."""
+        total, last = weight.gradient, self.recipe.microbatches - 1
+        if last == 0:
+            self.weight(weight, gradient)
+            return
+        assert total is not None
+        if microbatch == 0:
+            self.schedule.keep(gradient, total)
+            return
+        updates = microbatch == last and not self.recipe.waits
+        whole = f"{weight.name} gradient of all microbatches"
+        self.schedule.add(
+            ChainPart(
+                chain=added(),
+                shape=(weight.inputs, weight.outputs),
+                inputs={"input": total, "other": gradient},
+                outputs={"value": whole if updates else total},
+            )
+        )
+        if updates:
+            self._update_weight(weight, whole)
 
     def bias(self, bias: PlacedBias) -> None:
         """Append the update of a bias, unless updates wait."""

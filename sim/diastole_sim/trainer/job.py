@@ -35,8 +35,8 @@ class ProgramResult(TrainResult):
 
     ``accuracy`` and ``float_accuracy`` are NaN if the network learns numbers.
 
-    - ``optimizer``, ``rate``, ``hidden``, ``activation``, ``clip``, ``schedule``, ``warmup``,
-      ``step_size``, ``gamma``: options as in
+    - ``optimizer``, ``rate``, ``hidden``, ``activation``, ``clip``, ``accumulate``, ``schedule``,
+      ``warmup``, ``step_size``, ``gamma``: options as in
       :class:`diastole_sim.trainer.options.ProgramOptions`.
     - ``momentum``, ``betas``, ``weight_decay``, ``trust``: options of the optimiser, None if the
       optimiser lacks the option.
@@ -66,6 +66,7 @@ class ProgramResult(TrainResult):
     activation: str | None
     activation_sha256: str | None
     clip: float | None
+    accumulate: int
     schedule: str
     warmup: int
     step_size: int | None

@@ -29,6 +29,7 @@ MAX_LAYERS, MAX_UNITS = 64, 4096
 MAX_DECAY = 1000.0
 MAX_TRUST = 1000.0
 MAX_CLIP = 1e30
+MAX_MICROBATCHES = 256
 DEFAULT_SCALING = LossScaling()
 
 
@@ -60,6 +61,7 @@ class RecipeOptions:
       matches the name.
     - ``hidden``: units of every hidden layer.
     - ``clip``: largest norm of all gradients together, None for no limit.
+    - ``accumulate``: number of microbatches of a step, whose gradients are added.
     - ``schedule``, ``warmup``, ``step_size``, ``gamma``: learning rates of later steps, as in
       :class:`diastole_sim.program.schedules.RateSchedule`.
 
@@ -76,6 +78,7 @@ class RecipeOptions:
     hidden: tuple[int, ...] = (HIDDEN,)
     activation: str | OwnCode = "relu"
     clip: float | None = None
+    accumulate: int = 1
     schedule: str = LINEAR
     warmup: int = 0
     step_size: int | None = None
@@ -92,6 +95,7 @@ class RecipeOptions:
         require_int("hidden layers", len(self.hidden), 1, MAX_LAYERS)
         for units in self.hidden:
             require_int("hidden", units, 1, MAX_UNITS)
+        require_int("accumulate", self.accumulate, 1, MAX_MICROBATCHES)
         if self.clip is not None and not 0 < self.clip <= MAX_CLIP:
             raise ValueError(f"clip must be above 0 and at most {MAX_CLIP:g}, not {self.clip}")
 
@@ -135,6 +139,7 @@ class RecipeOptions:
             "optimiser": self._optimiser(task, steps),
             "groups": self._groups(task, steps),
             "clip": self.clip,
+            "accumulate": self.accumulate,
         }
 
     def description(self, task: Task) -> dict[str, Any]:

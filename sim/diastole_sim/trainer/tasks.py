@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diastole_sim.device.interface import Floats
+from diastole_sim.graph.build import with_batch
 from diastole_sim.graph.operations.operation import OperationUse
 from diastole_sim.graph.perceptron import perceptron_graph
 from diastole_sim.lowering.program import training_program
@@ -29,6 +30,10 @@ from diastole_sim.train.tasks import HIDDEN, Task
 
 BYTE_SCALES = {"digits": 1 / 16}
 """Value of a byte by name of the task, for tasks with samples in bytes."""
+
+
+class AccumulateError(ValueError):
+    """Report a number of microbatches that does not divide the samples of a step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +85,7 @@ def task_recipe(
     optimiser: Optimiser | None = None,
     groups: Sequence[ParameterGroup] = (),
     clip: float | None = None,
+    accumulate: int = 1,
     loss_scaling: LossScaling | None = None,
     precision: Precision | None = None,
 ) -> TaskRecipe:
@@ -92,6 +98,8 @@ def task_recipe(
 
     - ``hidden``: units of hidden layers, without a graph.
     - ``activation``: name of an operation, or texts of a user, without a graph.
+    - ``accumulate``: number of microbatches of a step. ValueError unless the microbatches have
+      equal sizes.
     - ``groups``, ``clip``, ``loss_scaling``, ``precision``: as in :class:`TrainingRecipe`.
     """
     count = task.steps if steps is None else steps
@@ -103,6 +111,8 @@ def task_recipe(
         classes = int(max(training.labels.max(), held_out.labels.max())) + 1
         widths = training.inputs.shape[1], *hidden, classes
         graph = perceptron_graph(widths, batch=task.batch, activation=activation)
+    if accumulate > 1:
+        graph = with_batch(graph, _microbatch(task.batch, accumulate))
     recipe = TrainingRecipe(
         graph=graph,
         optimiser=own if optimiser is None else optimiser,
@@ -115,6 +125,18 @@ def task_recipe(
         first=task.first,
     )
     return TaskRecipe(task=task, recipe=recipe, training=training, held_out=held_out)
+
+
+def _microbatch(batch: int, accumulate: int) -> int:
+    """Return the samples of a microbatch."""
+    if batch % accumulate:
+        counts = [count for count in range(1, batch + 1) if batch % count == 0]
+        near = [*[n for n in counts if n < accumulate][-1:], *[n for n in counts if n > accumulate]]
+        raise AccumulateError(
+            f"accumulate must divide the {batch} samples of a step, as "
+            f"{' and '.join(map(str, near[:2]))}, not {accumulate}"
+        )
+    return batch // accumulate
 
 
 def task_program(task: Task, *, numerics: Numerics, limits: Limits, **how: Any) -> TaskProgram:

@@ -24,6 +24,7 @@ from diastole_sim.trainer.options import (
     MAX_CLIP,
     MAX_DECAY,
     MAX_LAYERS,
+    MAX_MICROBATCHES,
     MAX_TRUST,
     MAX_UNITS,
     GroupOptions,
@@ -32,8 +33,8 @@ from diastole_sim.trainer.options import (
 MAX_RATE = 1000.0
 MAX_MEMORY_KIB = 1 << 30
 OPTIONS = (
-    "optimizer", "rate", *OF_OPTIMIZERS, "groups", "hidden", "activation", "clip", "schedule",
-    "warmup", "step_size", "gamma",
+    "optimizer", "rate", *OF_OPTIMIZERS, "groups", "hidden", "activation", "clip", "accumulate",
+    "schedule", "warmup", "step_size", "gamma",
 )  # fmt: skip
 
 
@@ -227,6 +228,13 @@ def _add_optimizer(parser: argparse.ArgumentParser) -> None:
         type=norm,
         help="largest norm of all gradients together; larger gradients are scaled down "
         "(default: off)",
+    )
+    group.add_argument(
+        "--accumulate",
+        metavar="N",
+        type=integer(1, MAX_MICROBATCHES),
+        help="cut the samples of a step into N microbatches, and add the gradients before the "
+        "update: the step of the whole batch, apart from roundings, with less memory (default: 1)",
     )
     group.add_argument(
         "--momentum",

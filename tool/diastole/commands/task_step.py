@@ -8,7 +8,7 @@ from diastole_sim.perf.modelled_machine import LATENCY
 from diastole_sim.perf.step import StepEstimate
 from diastole_sim.train.tasks import Task
 from diastole_sim.trainer.options import ProgramOptions
-from diastole_sim.trainer.tasks import TaskProgram
+from diastole_sim.trainer.tasks import AccumulateError, TaskProgram
 
 
 def task_step(
@@ -35,6 +35,8 @@ def program_step(
     try:
         chosen = options or ProgramOptions(limits=program_limits(config))
         made = chosen.program(task, config.numerics, steps=STEP + 1, seed=0)
+    except AccumulateError as error:
+        raise BadInput(f"--{error}") from error
     except ValueError as error:
         raise BadInput(f"{what}: {error}") from error
     model = modelled_step(config, made.program, latency)

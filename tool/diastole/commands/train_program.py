@@ -34,7 +34,7 @@ from diastole_sim.trainer.job import Keeper, ProgramResult, run_program
 from diastole_sim.trainer.options import (
     ProgramOptions,
 )
-from diastole_sim.trainer.tasks import TaskProgram
+from diastole_sim.trainer.tasks import AccumulateError, TaskProgram
 
 KIB = 1024
 SHOWN_AREAS = 3
@@ -184,7 +184,7 @@ def _too_large(made: TaskProgram, memory_kib: int) -> str:
     return (
         f"--memory: the program of {made.task.name} needs {program.memory_bytes / KIB:,.1f} KiB of "
         f"memory, more than {memory_kib}; most is in use in {place}, and the largest are "
-        f"{largest}: give more memory, a smaller --batch, or fewer samples"
+        f"{largest}: give more memory, a smaller --batch, a larger --accumulate, or fewer samples"
     )
 
 
@@ -193,6 +193,8 @@ def _made_program(config: Config, task: Task, options: ProgramOptions, seed: int
         return options.program(task, config.numerics, steps=task.steps, seed=seed)
     except NoParameterError as error:
         raise BadInput(f"--group: {error}") from error
+    except AccumulateError as error:
+        raise BadInput(f"--{error}") from error
     except PanelTooSmallError as error:
         if error.kib > max(PANELS_KIB):
             advice = "make the layers smaller, or leave biases out"
@@ -281,6 +283,8 @@ def result_lines(result: ProgramResult) -> list[str]:
         recipe += f", trust {result.trust:g}"
     recipe += "".join(f", {group}" for group in result.groups)
     recipe += clip
+    if result.accumulate > 1:
+        recipe += f", {result.accumulate} microbatches a step"
     if result.hidden:
         activation = _with_hash(str(result.activation), result.activation_sha256)
         recipe += f", hidden {units}, {activation}"

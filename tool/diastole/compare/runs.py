@@ -168,7 +168,7 @@ def step_shapes(task: Task, options: Mapping[str, Any]) -> list[LayerShape]:
                 n=recipe.columns(node.name),
                 input_gradient=node.operands[0] in recipe.graph.differentiated,
             )
-            for node in recipe.linears
+            for node in recipe.linears * recipe.microbatches
         ]
     training, _ = task.split(task.load(), seed=0)
     batch = training.take(np.arange(task.batch))

@@ -73,7 +73,7 @@ class CrossEntropyOp(LossOperation):
                 outputs={**softmax, "loss": use.row_losses},
             ),
             ChainPart(
-                chain=softmax_c(rows, scaled=use.scaled),
+                chain=softmax_c(use.samples, scaled=use.scaled),
                 shape=use.shape,
                 inputs=read,
                 outputs={"gradient": use.gradient},
@@ -117,8 +117,7 @@ class ElementLossOp(LossOperation):
         return rows * columns
 
     def parts(self, use: LossUse) -> list[ChainPart]:
-        rows, columns = use.shape
-        elements = self.mean_over(rows, columns)
+        elements = self.mean_over(use.samples, use.shape[1])
         return [
             ChainPart(
                 chain=self.chain(elements, use.attributes, scaled=use.scaled),

@@ -115,6 +115,7 @@ class LossUse:
 
     - ``attributes``: every attribute of the operation.
     - ``shape``: rows and columns of the network's result.
+    - ``samples``: samples of a step, over which the loss is a mean; at least the rows.
     - ``result``, ``gradient``: names of the network's result and of the gradient by the result.
     - ``target``: labels, or numbers to learn.
     - ``row_list``: list of gathered rows of the target; None for labels.
@@ -126,6 +127,7 @@ class LossUse:
 
     attributes: Attributes
     shape: tuple[int, int]
+    samples: int
     result: str
     gradient: str
     target: BoundStream

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from diastole_sim.graph.build import GraphBuilder, read_graph
+from diastole_sim.graph.build import GraphBuilder, read_graph, with_batch
 from diastole_sim.graph.graph import GraphError, GraphParameter
 from support.graphs import random_graph
 
@@ -24,6 +24,18 @@ def two_layers():
 def test_a_record_is_read_back(seed):
     graph = random_graph(np.random.default_rng(seed), 1 + seed % 9)
     assert read_graph(json.loads(json.dumps(graph.record()))) == graph
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_another_batch(seed):
+    """Only the first side of inputs and results changes."""
+    graph = random_graph(np.random.default_rng(seed), 1 + seed % 9)
+    other = with_batch(graph, 3 * graph.batch)
+    assert other.batch == 3 * graph.batch
+    assert other.parameters == graph.parameters
+    for node, before in zip(other.nodes[:-1], graph.nodes[:-1], strict=True):
+        assert node.shape == (3 * before.shape[0], *before.shape[1:])
+    assert with_batch(other, graph.batch) == graph
 
 
 def test_nodes_may_come_in_any_order():

@@ -101,7 +101,8 @@ def test_what_a_result_says(task):
     options = ProgramOptions(limits=LIMITS, optimizer="adam", hidden=(3,))
     assert options.description(task) == {
         "optimizer": "adam", "rate": 0.01, "momentum": None, "betas": (0.9, 0.999),
-        "weight_decay": 0.0, "hidden": (3,), "activation": "relu", "clip": None, "loss_scale": None,
+        "weight_decay": 0.0, "hidden": (3,), "activation": "relu", "clip": None, "accumulate": 1,
+        "loss_scale": None,
         "optimizer_sha256": None, "activation_sha256": None,
         "loss_scale_floor": (), "schedule": "linear", "warmup": 0, "step_size": None, "gamma": None,
         "groups": (), "trust": None,

@@ -12,7 +12,7 @@ from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.train.job import run_task
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import find_task, task_of_samples
-from diastole_sim.trainer.tasks import task_program
+from diastole_sim.trainer.tasks import AccumulateError, task_program, task_recipe
 from support.numerics import make_numerics
 from support.small_programs import make_limits
 from support.sweep import sweep
@@ -74,6 +74,30 @@ def test_other_networks_and_optimisers(machine, np_rng, steps, share):
     run.train(steps)
     losses = run.losses()
     assert losses[-10:].mean() < share * losses[:10].mean()
+
+
+def test_microbatches(machine):
+    """A step of microbatches is a step of the whole batch, apart from roundings."""
+    task = find_task("digits")
+    every = {n: task_program(task, **machine, steps=3, accumulate=n) for n in (1, 4)}
+    assert [made.recipe.batch for made in every.values()] == [64, 16]
+    runs = {count: start(made.program, machine) for count, made in every.items()}
+    for run in runs.values():
+        run.train(3)
+    np.testing.assert_allclose(runs[4].losses(), runs[1].losses(), rtol=0.02)
+    shapes = [made.program.areas["0 gradient image dy"].shape for made in every.values()]
+    assert shapes == [(64, 64), (16, 64)]
+    areas = every[4].program.areas
+    places = {areas[f"0 gradient{n} image dy"].address for n in ("", ", microbatch 2")}
+    assert len(places) == 1  # images of two microbatches are never alive together
+
+
+@pytest.mark.parametrize(
+    "accumulate, text", [(3, "as 2 and 4, not 3"), (65, "as 64, not 65"), (48, "as 32 and 64, not")]
+)
+def test_microbatches_of_different_sizes(accumulate, text):
+    with pytest.raises(AccumulateError, match=f"must divide the 64 samples of a step, {text}"):
+        task_recipe(find_task("digits"), accumulate=accumulate)
 
 
 def test_samples_that_are_no_bytes():

@@ -34,6 +34,7 @@ OF_PROGRAMS = {
     "hidden": {"hidden": "3,4"},
     "activation": {"activation": "gelu"},
     "clip": {"clip": "0.5"},
+    "accumulate": {"accumulate": "4"},
     "schedule": {"schedule": "cosine"},
     "warmup": {"warmup": "3"},
     "step_size": {"schedule": "step", "step_size": "5"},

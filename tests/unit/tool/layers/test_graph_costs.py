@@ -25,10 +25,11 @@ def network():
     )
 
 
-@pytest.fixture(scope="module")
-def costs():
+@pytest.fixture(scope="module", params=[1, 2], ids=["whole", "two microbatches"])
+def costs(request):
+    """Of a batch, in one piece or in microbatches."""
     config = from_document({"vector": {"enable": True}, "array": {"block": 4}})
-    graph = trace(network(), (13,), batch=BATCH, loss="mse")
+    graph = trace(network(), (13,), batch=BATCH // request.param, loss="mse")
     recipe = TrainingRecipe(
         graph=graph,
         optimiser=Sgd(rate=lambda step: 0.1),
