@@ -264,9 +264,10 @@ class ProgramOptions(RecipeOptions):
 
     @property
     def in_float32(self) -> RecipeOptions:
-        """Options without the members about the machine's numbers."""
+        """Options without the members about the machine's numbers. A step in float32 has no
+        microbatches."""
         shared = {each.name: getattr(self, each.name) for each in fields(RecipeOptions)}
-        return RecipeOptions(**shared)
+        return replace(RecipeOptions(**shared), accumulate=1)
 
     def how(self, task: Task, *, steps: int, seed: int) -> dict[str, Any]:
         """Return the arguments of :meth:`RecipeOptions.how`, with loss scaling and precision."""

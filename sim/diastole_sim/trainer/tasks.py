@@ -112,7 +112,7 @@ def task_recipe(
         widths = training.inputs.shape[1], *hidden, classes
         graph = perceptron_graph(widths, batch=task.batch, activation=activation)
     if accumulate > 1:
-        graph = with_batch(graph, _microbatch(task.batch, accumulate))
+        graph = with_batch(graph, microbatch_size(task.batch, accumulate))
     recipe = TrainingRecipe(
         graph=graph,
         optimiser=own if optimiser is None else optimiser,
@@ -127,8 +127,8 @@ def task_recipe(
     return TaskRecipe(task=task, recipe=recipe, training=training, held_out=held_out)
 
 
-def _microbatch(batch: int, accumulate: int) -> int:
-    """Return the samples of a microbatch."""
+def microbatch_size(batch: int, accumulate: int) -> int:
+    """Return the samples of a microbatch. AccumulateError if microbatches would differ in size."""
     if batch % accumulate:
         counts = [count for count in range(1, batch + 1) if batch % count == 0]
         near = [*[n for n in counts if n < accumulate][-1:], *[n for n in counts if n > accumulate]]

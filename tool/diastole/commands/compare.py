@@ -8,9 +8,10 @@ import argparse
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from diastole import install
-from diastole.commands import train
+from diastole.commands import network_options, train
 from diastole.commands.arguments import (
     MAX_SEED,
     Commands,
@@ -19,6 +20,7 @@ from diastole.commands.arguments import (
     integer,
     read_config,
 )
+from diastole.commands.parser import Parser
 from diastole.commands.progress import progress
 from diastole.commands.train_options import NO_AXES, TrainOptions
 from diastole.commands.train_program import NoVectorUnit
@@ -27,6 +29,7 @@ from diastole.compare.pool import run_jobs
 from diastole.compare.results import Results, opened
 from diastole.compare.runs import RunnableConfig, Runs
 from diastole.compare.study import (
+    NETWORK,
     PRESET,
     ComparisonPlan,
     Named,
@@ -45,12 +48,14 @@ from diastole.errors import BadInput
 from diastole.files.outputs import check_output, check_picture
 from diastole.files.sample_files import read_samples
 from diastole.layers.sweep import merge_overrides, same_key
+from diastole.learning.task import own_task
 from diastole.nearest import suggestion
 from diastole.report import compare_picture, compare_table
 from diastole.workers import usable_cores
 from diastole_sim.spec.limits import MAX_STEPS
 from diastole_sim.spec.require import excerpt, whole_number
 from diastole_sim.train.tasks import Task, task_of_samples
+from diastole_sim.trainer.tasks import AccumulateError, microbatch_size
 
 SEEDS = (0, 1, 2)
 SETTINGS = (PRESET,)
@@ -59,7 +64,7 @@ RESULTS = Path("comparison.jsonl")
 DEFAULT_PRESET = "nano"
 FIXED = {
     "task": "give --task NAME",
-    "data": "give --data A.npz",
+    "data": "give --data PATH",
     "steps": "give --steps N",
     "seed": "give --seeds A,B,...",
     "seeds": "give --seeds A,B,...",
@@ -111,19 +116,17 @@ def add_parser(commands: Commands) -> None:
         "--task", metavar="NAME", help=f"task to learn: {train.listed_tasks()} (default: digits)"
     )
     what.add_argument(
-        "--data",
-        metavar="A.npz",
-        type=Path,
-        help="inputs (samples x features) and labels of your own instead of a task, for a "
-        "perceptron with 64 hidden units; a fifth of the samples is held out",
-    )
-    what.add_argument(
         "--steps",
         metavar="N",
         type=integer(1, MAX_STEPS),
         help="minibatches of a run (default: the number of the task)",
     )
     what.add_argument("--seeds", metavar="A,B,...", help="seeds of the runs (default: 0,1,2)")
+    network_options.add_network(
+        parser,
+        data=f"with --graph: {network_options.DATA}; without: an .npz with inputs (samples x "
+        "features) and labels, for a perceptron with 64 hidden units",
+    )
     how = parser.add_argument_group("execution")
     how.add_argument(
         "--jobs",
@@ -151,6 +154,8 @@ def add_parser(commands: Commands) -> None:
         help="picture of the loss against area x passes and against bits, .png or .svg",
     )
     add_json(parser)
+    if isinstance(parser, Parser):
+        parser.axes = lambda: TrainOptions().names
     parser.set_defaults(execute=execute)
 
 
@@ -169,9 +174,10 @@ def execute(arguments: argparse.Namespace) -> int:
     install.require(install.JOBLIB, install.THREADPOOLCTL)
     if arguments.scheduler is not None:
         install.require(install.DISTRIBUTED)
-    task = _task(arguments, plan)
-    settled, left_out, refused = runnable_configs(arguments, plan, requested, task.name)
-    runs = Runs.of(task, settled, seeds, arguments.steps or plan.steps or task.steps)
+    tasks = _tasks(arguments, plan, seeds)
+    task = tasks[seeds[0]]
+    settled, left_out, refused = runnable_configs(arguments, plan, requested, task)
+    runs = Runs.of(tasks, settled, arguments.steps or plan.steps or task.steps)
     with opened(arguments.results) as results:
         failed = _run(arguments, runs.jobs, results)
         compared = runs.summarise(results.done)
@@ -230,6 +236,35 @@ def _configurations(arguments: argparse.Namespace, plan: ComparisonPlan) -> list
     return unique(with_axes([*plan.configurations, *named], arguments.over))
 
 
+def _tasks(
+    arguments: argparse.Namespace, plan: ComparisonPlan, seeds: Sequence[int]
+) -> dict[int, Task]:
+    """Return the task by seed: a network of a user, or the task of the command, or of the plan, or
+    the digits."""
+    training = network_options.own_training(_with_network_of(plan, arguments))
+    if training is not None:
+        return {seed: own_task(training, seed=seed).task for seed in seeds}
+    return dict.fromkeys(seeds, _task(arguments, plan))
+
+
+def _with_network_of(plan: ComparisonPlan, arguments: argparse.Namespace) -> argparse.Namespace:
+    """Return the arguments for :func:`diastole.commands.network_options.own_training`, with the
+    plan's options of a network for those that are absent."""
+    values: dict[str, Any] = vars(arguments) | {"steps": arguments.steps or plan.steps}
+    if plan.network and arguments.task is None:
+        try:
+            network = TrainOptions().network(plan.network)
+        except BadInput as error:
+            raise error.within(arguments.plan) from None
+        values |= {name: getattr(network, name) for name in NETWORK if values[name] is None}
+    if values["graph"] is None:  # --data has samples of a task
+        values |= {"data": None, "task": "digits"}
+    else:
+        values["data"] = arguments.data or plan.data
+        values["task"] = arguments.task or (plan.task if arguments.graph is None else None)
+    return argparse.Namespace(**values)
+
+
 def _task(arguments: argparse.Namespace, plan: ComparisonPlan) -> Task:
     """Return the task of the command, or of the plan, or the digits."""
     sources = [
@@ -241,7 +276,7 @@ def _task(arguments: argparse.Namespace, plan: ComparisonPlan) -> Task:
     if name is not None and data is not None:
         raise BadInput(f"{option} and {other} exclude each other: give only one")
     if data is not None:
-        return task_of_samples(read_samples(data), data.name)
+        return task_of_samples(read_samples(Path(data)), Path(data).name)
     task = train.named_task(name or "", option)
     train.require_samples(task)
     return task
@@ -308,7 +343,10 @@ def _mistake(options: TrainOptions, key: str, value: str) -> str | None:
 
 
 def runnable_configs(
-    arguments: argparse.Namespace, plan: ComparisonPlan, configurations: Sequence[Named], task: str
+    arguments: argparse.Namespace,
+    plan: ComparisonPlan,
+    configurations: Sequence[Named],
+    task: Task,
 ) -> tuple[list[RunnableConfig], list[str], list[str]]:
     """Return the configurations that are machines, and the reasons why the rest are none: of
     configurations that are left out, and of failures. Report every reason.
@@ -317,6 +355,7 @@ def runnable_configs(
     name is a failure. BadInput if no configuration is left.
     """
     options = TrainOptions()
+    learnt = f"--{'task' if task.graph is None else 'graph'}={task.name}"
     settled: list[RunnableConfig] = []
     problems: list[tuple[Named, str]] = []
     for named in configurations:
@@ -326,11 +365,15 @@ def runnable_configs(
             if wrong := [mistake for mistake in mistakes if mistake is not None]:
                 raise BadInput(*wrong)
             config = _config(arguments, plan, named.settings, options.names)
-            training = options.read(config, plan.settings | named.settings, task)
+            training = options.read(config, plan.settings | named.settings, learnt)
+            if (program := training.get("program")) is not None:
+                microbatch_size(task.batch, program.accumulate)
         except BadInput as error:
             problems += ((named, text.replace("--set: ", "")) for text in error.problems)
             if isinstance(error, NoVectorUnit) and _machine(arguments, plan, named.settings)[1]:
                 problems[-1] = (named, f"{problems[-1][1]}; {PRESETS_NOTE}")
+        except AccumulateError as error:
+            problems.append((named, str(error)))
         else:
             settled.append(RunnableConfig(named=named, config=config, options=training))
     if not settled:

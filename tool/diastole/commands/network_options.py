@@ -23,8 +23,16 @@ FILES = ("save", "resume", "weights")
 Group = argparse._ArgumentGroup  # pyright: ignore[reportPrivateUsage] - argparse has no other
 
 
-def add_network(parser: argparse.ArgumentParser) -> Group:
-    """Add the options of a network and of data, and return the group of the options."""
+DATA = (
+    "a CSV file, an .npz file or a folder of .npy files with inputs and targets, "
+    f"or {', '.join(BUNDLED)}"
+)
+"""Samples for a network, for people."""
+
+
+def add_network(parser: argparse.ArgumentParser, data: str = f"samples: {DATA}") -> Group:
+    """Add the options of a network and of data, and return the group of the options. ``data`` is
+    the help of --data."""
     group = parser.add_argument_group("your own network", "instead of a task")
     group.add_argument(
         "--graph",
@@ -34,8 +42,7 @@ def add_network(parser: argparse.ArgumentParser) -> Group:
     group.add_argument(
         "--data",
         metavar="PATH",
-        help="samples: a CSV file, an .npz file or a folder of .npy files with inputs and targets, "
-        f"or {', '.join(BUNDLED)}",
+        help=data,
     )
     add_loss(group, "loss to make small")
     group.add_argument(
@@ -125,9 +132,7 @@ def own_training(arguments: argparse.Namespace) -> OwnTraining | None:
     for name in ("data", "loss"):
         if getattr(arguments, name) is None:
             raise BadInput(f"--graph needs --{name}")
-    for name in ("hidden", "activation", "state"):
-        if getattr(arguments, name, None) is not None:
-            raise BadInput(f"--{name} does not work with --graph: leave --{name} out")
+    refuse_layers(arguments)
     if arguments.steps is not None:
         raise BadInput("--steps does not work with --graph: give --epochs")
     try:
@@ -135,6 +140,13 @@ def own_training(arguments: argparse.Namespace) -> OwnTraining | None:
     except OwnCodeError as error:
         raise BadInput(f"--graph: {error}") from None
     return _training_of(arguments, network)
+
+
+def refuse_layers(arguments: argparse.Namespace) -> None:
+    """Raise BadInput for options of trainings without a network of the user."""
+    for name in ("hidden", "activation", "state"):
+        if getattr(arguments, name, None) is not None:
+            raise BadInput(f"--{name} does not work with --graph: leave --{name} out")
 
 
 def check_network_files(arguments: argparse.Namespace) -> None:

@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,6 +30,8 @@ class Parser(argparse.ArgumentParser):
     """Words of the command line that are parsed."""
     takers: Mapping[str, Sequence[str]] = {}
     """Names of the commands that take an option, by option."""
+    axes: Callable[[], Sequence[str]] | None = None
+    """Function that returns the names of all options that --over varies."""
 
     def share_options(self) -> None:
         """Tell all commands which command takes which option. Call once, with all commands."""
@@ -128,6 +130,9 @@ class Parser(argparse.ArgumentParser):
         known, meant = self._option_string_actions, USUAL_NAMES.get(option)
         if meant in known:
             return f"; did you mean {meant}?"
+        if self.axes is not None and (name := option[2:]).replace("-", "_") in self.axes():
+            value = next(iter(self._values_of(option)), "VALUE")
+            return f"; give --over {name}={value}, for all configurations"
         takers = self.takers.get(option, ())
         alike = any(
             each.startswith(option) or option.startswith(each)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn, cast
 
 from diastole.commands import train
+from diastole.commands.network_options import refuse_layers
 from diastole.commands.parser import Parser
 from diastole.config.file import toml_value
 from diastole.config.keys import Config
@@ -54,6 +55,12 @@ class TrainOptions:
         self.parser = _Strict(prog=name, allow_abbrev=allow_abbrev)
         return self.parser
 
+    def network(self, values: Mapping[str, str]) -> argparse.Namespace:
+        """Return the options of a network as parsed, from texts by name. BadInput for a value that
+        an option does not accept."""
+        words = [f"--{name}={value}" for name, value in values.items()]
+        return self.parser.parse_args(["FILE", *words])
+
     def mistake(self, name: str, value: str) -> str | None:
         """Return the mistake of an option's value, whatever the machine and all further options;
         None for a possible value."""
@@ -65,13 +72,15 @@ class TrainOptions:
         return None
 
     def read(
-        self, config: Config, settings: Mapping[str, str], task: str = "any"
+        self, config: Config, settings: Mapping[str, str], learnt: str = "--task=any"
     ) -> dict[str, Any]:
-        """Return the settings that are options, as the training takes them. ``task`` is a name. An
-        unknown name stands for a task of a user."""
+        """Return the settings that are options, as the training takes them. ``learnt`` is --task or
+        --graph, as typed. An unknown name of a task stands for a task of a user."""
         values = {key.replace("-", "_"): _typed(value) for key, value in settings.items()}
         words = [
             f"--{name.replace('_', '-')}={values[name]}" for name in self.names if name in values
         ]
-        arguments = self.parser.parse_args(["FILE", f"--task={task}", *words])
+        arguments = self.parser.parse_args(["FILE", learnt, *words])
+        if arguments.graph is not None:
+            refuse_layers(arguments)
         return train.training_options(config, arguments)

@@ -63,6 +63,7 @@ class Job:
             "options": plain(self.options),
             "task": self.task.name,
             "data": self.data,
+            "network": network_sha256(self.task),
             "steps": self.steps,
             "seed": self.seed,
             "version": self.version,
@@ -100,6 +101,18 @@ def samples_sha256(samples: Samples) -> str:
     for array in (samples.inputs, samples.labels):
         digest.update(f"{array.dtype.str} {array.shape} ".encode())
         digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def network_sha256(task: Task) -> str | None:
+    """Return a hash of a task's graph, with its initial parameters if the task has some. None
+    without a graph."""
+    if task.graph is None:
+        return None
+    digest = hashlib.sha256(json.dumps(task.graph.record(), sort_keys=True).encode())
+    for name, values in (task.first or {}).items():
+        digest.update(f"{name} {values.shape} ".encode())
+        digest.update(values.tobytes())
     return digest.hexdigest()
 
 
@@ -151,7 +164,7 @@ def _in_float32(job: Job, recipe: RecipeOptions) -> Record:
     _, loss, accuracy = history.held_out[-1]
     return dict.fromkeys(RESULT_KEYS) | {
         "loss": loss if math.isfinite(loss) else None,
-        "accuracy": accuracy,
+        "accuracy": accuracy if math.isfinite(accuracy) else None,
         "weights_sha256": weights_sha256(run),
         "seconds": time.monotonic() - started,
         "not_finite": list(history.not_finite.values()),

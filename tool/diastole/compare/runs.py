@@ -31,21 +31,30 @@ class RunnableConfig:
 @dataclass(frozen=True, kw_only=True)
 class Runs:
     """All jobs of a comparison: a job of every configuration and a job of its float32, for every
-    seed. ``data`` is the hash of the samples by :func:`diastole.compare.jobs.samples_sha256`."""
+    seed.
 
-    task: Task
-    data: str
+    - ``tasks``: task by seed. Tasks differ if samples are standardised, since the seed decides
+      which samples are held out.
+    - ``data``: hash of the samples by seed, by :func:`diastole.compare.jobs.samples_sha256`.
+    """
+
+    tasks: Mapping[int, Task]
+    data: Mapping[int, str]
     steps: int
-    seeds: tuple[int, ...]
     runnable: tuple[RunnableConfig, ...]
 
     @classmethod
     def of(
-        cls, task: Task, runnable: Sequence[RunnableConfig], seeds: Sequence[int], steps: int
+        cls, tasks: Mapping[int, Task], runnable: Sequence[RunnableConfig], steps: int
     ) -> "Runs":
-        """Return the runs of a task."""
-        data = samples_sha256(task.load())
-        return cls(task=task, data=data, steps=steps, seeds=tuple(seeds), runnable=tuple(runnable))
+        """Return the runs of a task, given for every seed."""
+        hashes = {id(task): samples_sha256(task.load()) for task in tasks.values()}
+        data = {seed: hashes[id(task)] for seed, task in tasks.items()}
+        return cls(tasks=tasks, data=data, steps=steps, runnable=tuple(runnable))
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(self.tasks)
 
     def job(self, runnable: RunnableConfig, seed: int) -> Job:
         """Return the job of a configuration."""
@@ -84,7 +93,8 @@ class Runs:
         return [self._summary(each, references[_float_key(each)], done) for each in self.runnable]
 
     def _common(self, seed: int) -> dict[str, Any]:
-        return {"task": self.task, "data": self.data, "steps": self.steps, "seed": seed}
+        task, data = self.tasks[seed], self.data[seed]
+        return {"task": task, "data": data, "steps": self.steps, "seed": seed}
 
     @property
     def _float_names(self) -> dict[str, str]:
@@ -123,7 +133,7 @@ class Runs:
             widths = {name: sum(each[name] for each in every) / len(every) for name in every[0]}
             cost = cost_of(
                 runnable.config,
-                step_shapes(self.task, runnable.options),
+                step_shapes(self._first_task, runnable.options),
                 passes=sum(passes) / len(passes),
                 widths=widths,
                 program=self._program(runnable),
@@ -133,12 +143,17 @@ class Runs:
         )
 
     def _program(self, runnable: RunnableConfig) -> TrainingProgram | None:
-        """Return a program of a few steps for a machine that does whole steps, None for a host."""
+        """Return a program of a few steps for a machine that does whole steps, None for a
+        host."""
         options = runnable.options.get("program")
-        if options is None:
+        if options is None or not runnable.config.vector.enable:
             return None
-        numerics = runnable.config.numerics
-        return options.program(self.task, numerics, steps=STEP + 1, seed=self.seeds[0]).program
+        numerics, seed = runnable.config.numerics, self.seeds[0]
+        return options.program(self._first_task, numerics, steps=STEP + 1, seed=seed).program
+
+    @property
+    def _first_task(self) -> Task:
+        return self.tasks[self.seeds[0]]
 
 
 RECIPE = (*(each.name for each in dataclasses.fields(RecipeOptions)), PRESET, "vector.enable")

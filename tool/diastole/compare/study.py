@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from diastole.config.file import FIELDS, value_text, written
 from diastole.errors import BadInput
+from diastole.files.bundled_data import BUNDLED
 from diastole.files.content import read_toml
 from diastole.layers.sweep import every_choice, same_key
 from diastole.nearest import suggestion
@@ -26,10 +27,12 @@ Settings = dict[str, str]
 PRESET = "preset"
 MAX_SEED = 2**32 - 1
 NAME, OVER, SET = "name", "over", "set"
-WITH_FILES = ("optimizer", "activation")
+WITH_FILES = ("optimizer", "activation", "graph", "loss")
 """Options with a possible value FILE.py:NAME."""
+NETWORK = ("graph", "loss", "target", "standardize", "epochs", "batch", "init")
+"""Options of `train` for a network of a user, besides data."""
 KEYS = (
-    "task", "data", "steps", "seeds", "machine", PRESET, SET, OVER, "configuration",
+    "task", "data", *NETWORK, "steps", "seeds", "machine", PRESET, SET, OVER, "configuration",
 )  # fmt: skip
 """Keys of a plan."""
 
@@ -47,10 +50,11 @@ class Named:
 @dataclass(frozen=True, kw_only=True)
 class ComparisonPlan:
     """Content of a plan file, with None for absent keys; all None without a file. ``settings`` hold
-    for all configurations."""
+    for all configurations. ``network``: values of :data:`NETWORK` by name, as typed."""
 
     task: str | None = None
-    data: Path | None = None
+    data: str | None = None
+    network: Settings = field(default_factory=dict[str, str])
     steps: int | None = None
     seeds: tuple[int, ...] | None = None
     machine: Path | None = None
@@ -188,6 +192,13 @@ def _plan_of(document: Mapping[str, Any], folder: Path, replaced: Sequence[str])
             f"seeds must be a list of different integers in 0..{MAX_SEED}, not {value_text(seeds)}"
         )
     texts: dict[str, str | None] = {key: text(key) for key in ("task", "data", "machine", PRESET)}
+    network: Settings = {}
+    for key in NETWORK:
+        value = document.get(key)
+        if type(value) is int:
+            network[key] = str(value)
+        elif (given := text(key)) is not None:
+            network[key] = given
     named: list[Named] = []
     entries: Any = document.get("configuration", [])
     if not isinstance(entries, list) or not all(
@@ -209,15 +220,14 @@ def _plan_of(document: Mapping[str, Any], folder: Path, replaced: Sequence[str])
         problems += error.problems
     if problems:
         raise BadInput(*problems)
-    data, machine = (
-        folder / where if (where := texts[key]) is not None else None for key in ("data", "machine")
-    )
+    data, machine = texts["data"], texts["machine"]
     return ComparisonPlan(
         task=texts["task"],
-        data=data,
+        data=data if data is None or data in BUNDLED else str(folder / data),
+        network=_within(folder, network),
         steps=steps,
         seeds=None if seeds is None else tuple(seeds),
-        machine=machine,
+        machine=None if machine is None else folder / machine,
         preset=texts[PRESET],
         settings=settings,
         configurations=tuple(named),
@@ -231,6 +241,8 @@ def _within(folder: Path, settings: Settings) -> Settings:
         file, colon, name = placed[key].rpartition(":")
         if colon:
             placed[key] = f"{folder / file}:{name}"
+    if "init" in placed:
+        placed["init"] = str(folder / placed["init"])
     return placed
 
 

@@ -16,7 +16,7 @@ from diastole.commands import compare
 from diastole.compare import jobs as jobs_module
 from diastole.compare.study import ComparisonPlan, Named
 from diastole_sim.golden.numpy_device import NumpyDevice
-from diastole_sim.train import run_task
+from diastole_sim.train import TASKS, run_task
 
 
 @pytest.fixture
@@ -308,10 +308,135 @@ def test_whose_key_goes_before(overrides, of_plan, own, formats):
     given = argparse.Namespace(file=None, preset="nano", overrides=overrides)
     named = [Named(name="one", settings=own)]
     (settled,), left_out, refused = compare.runnable_configs(
-        given, ComparisonPlan(settings=of_plan), named, "digits"
+        given, ComparisonPlan(settings=of_plan), named, TASKS["digits"]
     )
     assert left_out == refused == []
     assert (settled.config.format.x, settled.config.format.w) == formats
+
+
+NET = """
+from diastole import nn
+net = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))
+numbers = nn.Linear(6, 2)
+"""
+OWN = ("compare", "--graph", "net.py:net", "--data", "mine.npz", "--loss", "cross-entropy")
+OWN = (*OWN, "--epochs", "2", "--batch", "8", "--standardize", "inputs", "--jobs", "1")
+
+
+@pytest.fixture
+def network(data):
+    (data.parent / "net.py").write_text(NET)
+
+
+def test_a_network_of_ones_own(diastole, network, data):
+    """The runs are trainings of `train`, with and without a vector unit."""
+    for machine in ("false", "true"):
+        words = ("--set", f"vector.enable={machine}", "--over", "format=bfp4,bf16", "--json")
+        record = diastole(*OWN, *words, "--seeds", "3,4").json
+        assert (record["task"], record["steps"], record["failures"]) == ("net.py:net", 12, [])
+        for each in record["configurations"]:
+            form = each["set"]["format"]
+            common = (*OWN[1:-2], *words[:2], "--backend", "golden", "--json")
+            formats = [f"--set=format.{name}={form}" for name in ("x", "w", "dy")]
+            for run in each["runs"]:
+                alone = diastole("train", "nano.toml", *common, *formats, "--seed", run["seed"])
+                for name in ("loss", "accuracy", "weights_sha256"):
+                    assert run[name] == alone.json[name]
+                floats = {one["seed"]: one["loss"] for one in each["float32"]["runs"]}
+                assert floats[run["seed"]] == alone.json["float_loss"]
+            assert each["cycles_per_step"] > 1000
+
+
+def test_a_network_that_learns_numbers(diastole, network, rng, tmp_path):
+    random = np.random.default_rng(rng.randrange(2**32))
+    inputs, targets = (random.standard_normal((30, n)).astype(np.float32) for n in (6, 2))
+    np.savez(tmp_path / "numbers.npz", inputs=inputs, targets=targets)
+    words = ("--graph", "net.py:numbers", "--data", "numbers.npz", "--loss", "mse", "--jobs", "1")
+    result = diastole("compare", *words, "--seeds", "0,1", "--over", "format=bfp2,bf16", "--json")
+    for each in result.json["configurations"]:
+        assert each["accuracy"] is each["float32"]["accuracy"] is None
+        assert each["loss"]["mean"] > 0
+
+
+def test_another_network_is_another_run(diastole, network, data):
+    """Runs are found by the content of the network, not by its name."""
+    words = (*OWN, "--seeds", "0", "--over", "format=bfp4", "--json")
+    first = diastole(*words).json["configurations"][0]["runs"][0]
+    assert diastole(*words).json["configurations"][0]["runs"][0]["seconds"] == first["seconds"]
+    (data.parent / "net.py").write_text(NET.replace("Tanh", "GELU"))
+    second = diastole(*words).json["configurations"][0]["runs"][0]
+    assert second["key"] != first["key"]
+    assert second["weights_sha256"] != first["weights_sha256"]
+
+
+def test_microbatches_of_a_comparison(diastole, network, data):
+    """Microbatches are of equal size, and share the float32 of the whole batch."""
+    result = diastole(*OWN, "--seeds", "0", "--over", "accumulate=1,3,4", "--json")
+    record = result.json
+    assert [each["name"] for each in record["configurations"]] == ["accumulate=1", "accumulate=4"]
+    assert record["left_out"] == [
+        "accumulate=3: accumulate must divide the 8 samples of a step, as 2 and 4, not 3"
+    ]
+    keys = {each["float32"]["runs"][0]["key"] for each in record["configurations"]}
+    assert len(keys) == 1
+    assert diastole(*OWN, "--seeds", "0", "--configuration", "accumulate=5").code == 2
+
+
+GRAPH_PLAN = """
+graph = "net.py:net"
+data = "mine.npz"
+loss = "cross-entropy"
+epochs = 2
+batch = 8
+standardize = "inputs"
+seeds = [3]
+[over]
+format = ["bfp4", "bf16"]
+"""
+
+
+def test_a_plan_with_a_network(diastole, network, data, tmp_path, monkeypatch):
+    """Files of a plan are beside the plan. An option of the command goes before the plan."""
+    (tmp_path / "plan.toml").write_text(GRAPH_PLAN)
+    direct = diastole(*OWN, "--seeds", "3", "--over", "format=bfp4,bf16", "--json").json
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    plan = ("compare", "--plan", "../plan.toml", "--jobs", "1", "--json")
+    record = diastole(*plan).json
+    for one, other in zip(record["configurations"], direct["configurations"], strict=True):
+        assert one["runs"][0]["weights_sha256"] == other["runs"][0]["weights_sha256"]
+    assert record["steps"] == 12
+    assert diastole(*plan, "--epochs", "3").json["steps"] == 18
+    assert diastole(*plan, "--task", "digits", "--steps", "2").json["task"] == "digits"
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        ((*OWN, "--steps", "3"), "--steps does not work with --graph: give --epochs"),
+        ((*OWN, "--task", "digits"), "--graph and --task exclude each other: give one"),
+        (OWN[:3], "--graph needs --data"),
+        (("compare", "--loss", "mse"), "--loss needs --graph, a network of your own: leave"),
+        (("compare", "--data", "mine.npz", "--epochs", "3"), "--epochs needs --graph, a network"),
+        (
+            (*OWN, "--weight-decay", "0.5"),
+            "the command does not accept --weight-decay; give --over weight-decay=0.5, for all",
+        ),
+        ((*OWN, "--verify"), "the command does not accept --verify; diastole run, diastole train"),
+        ((*OWN, "--over", "hidden=3"), "--hidden does not work with --graph: leave --hidden out"),
+        ((*OWN, "--over", "batch=3"), "--over: batch cannot be varied; the option does not belong"),
+        (
+            ("compare", "--plan", "bad.toml"),
+            "bad.toml: batch must be an integer in 1..65536, not 0",
+        ),
+    ],
+)
+def test_mistakes_about_networks(diastole, network, data, words, said):
+    (data.parent / "bad.toml").write_text('graph = "net.py:net"\nbatch = 0\n')
+    over = ("--over", "format=bfp4") if "--over" not in words else ()
+    result = diastole(*words, *over)
+    assert result.code == 2
+    assert result.err[0].startswith(f"diastole: error: {said}")
 
 
 OF_PICO = ("compare", "--data", "mine.npz", "--jobs", "1", "--preset", "pico")

@@ -144,11 +144,13 @@ def test_published_numbers_have_a_scale_of_the_loss():
 
 def test_a_host_trains_other_tasks():
     options = TrainOptions()
-    assert options.read(WITH_UNIT, {"master": "bf16"}, "text")["master"] == Master(kind="bf16")
+    assert options.read(WITH_UNIT, {"master": "bf16"}, "--task=text")["master"] == Master(
+        kind="bf16"
+    )
     with pytest.raises(
         BadInput,
         match="--hidden works only for perceptrons, such as digits, not for text: leave",
     ):
-        options.read(WITH_UNIT, {"hidden": "3"}, "text")
+        options.read(WITH_UNIT, {"hidden": "3"}, "--task=text")
     for task in ("digits", "mine.npz"):
-        assert set(options.read(WITH_UNIT, {}, task)) == {"program"}
+        assert set(options.read(WITH_UNIT, {}, f"--task={task}")) == {"program"}

@@ -29,7 +29,7 @@ def runs():
         settled("wide", wide),
         settled("bfp2", {"format": dict.fromkeys(("x", "w", "dy"), "bfp2")}),
     ]
-    return Runs.of(DIGITS, several, (3, 1), 20)
+    return Runs.of(dict.fromkeys((3, 1), DIGITS), several, 20)
 
 
 def test_every_configuration_with_every_seed_and_float32():
@@ -69,7 +69,7 @@ def test_results_go_to_their_configurations():
 
 def test_costs_of_widths_that_were_chosen_are_means_of_the_seeds():
     fast = {"format": dict.fromkeys(("x", "w", "dy"), "fast")}
-    of = Runs.of(DIGITS, [settled("fast", fast)], (0, 1), 20)
+    of = Runs.of(dict.fromkeys((0, 1), DIGITS), [settled("fast", fast)], 20)
     names = [f"layer{layer}.{name}" for layer in (0, 1) for name in ("X", "W", "dY")]
     done = {}
     for key, job in of.jobs.items():
@@ -113,7 +113,7 @@ def whole(name, document=WHOLE, **given):
 def test_each_configuration_has_the_float32_of_its_recipe():
     """What is of the machine's numbers alone makes no other; a host's is another again."""
     of = Runs.of(
-        DIGITS,
+        {0: DIGITS},
         [
             whole("sgd"),
             whole("scaled", loss_scale=8),
@@ -121,7 +121,6 @@ def test_each_configuration_has_the_float32_of_its_recipe():
             whole("small", hidden=(32, 32)),
             settled("host", {}),
         ],
-        (0,),
         20,
     )
     names = [job.name for job in of.jobs.values()]
@@ -150,7 +149,7 @@ def test_layers_are_those_of_the_configuration():
 def costs(*several):
     """Of configurations whose runs have ended, in the mean with as many passes as they are named
     with."""
-    of = Runs.of(DIGITS, several, (0,), 20)
+    of = Runs.of({0: DIGITS}, several, 20)
     done = {
         key: {"key": key, "loss": 1.0, "accuracy": 0.5, "mean_passes": None, "widths": {}}
         for key in of.jobs
@@ -174,7 +173,7 @@ def test_a_step_costs_what_the_verilog_takes():
 def test_a_step_of_chosen_widths_is_between_the_narrowest_and_the_widest():
     fast = WHOLE | {"format": dict.fromkeys(("x", "w", "dy"), "fast")}
     several = [whole(kind, fast, precision=kind) for kind in ("low", "fast", "high")]
-    of = Runs.of(DIGITS, several, (0,), 20)
+    of = Runs.of({0: DIGITS}, several, 20)
     passes = {"low": 1.0, "fast": 2.5, "high": 4.0}
     names = [f"layer{layer}.{name}" for layer in (0, 1) for name in ("X", "W", "dY")]
     done = {

@@ -120,7 +120,7 @@ def test_a_plan(tmp_path):
     path.write_text(PLAN)
     plan = read_plan(path)
     assert (plan.task, plan.data, plan.machine) == (
-        None, tmp_path / "mine.npz", tmp_path / "my.toml"
+        None, str(tmp_path / "mine.npz"), tmp_path / "my.toml"
     )  # fmt: skip
     assert (plan.steps, plan.seeds, plan.preset) == (20, (3, 1), None)
     assert plan.settings == {"array.block": "4", "special": "poison"}
