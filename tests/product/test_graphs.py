@@ -9,7 +9,7 @@ from diastole_sim.graph.build import GraphBuilder
 from diastole_sim.graph.graph import GraphParameter
 from diastole_sim.lowering.program import training_program
 from diastole_sim.lowering.recipe import TrainingRecipe
-from diastole_sim.lowering.samples import StoredSamples
+from diastole_sim.lowering.samples import ROOM_FOR_ALL, Room, StoredSamples
 from diastole_sim.program.recipe import Adam, Sgd
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.program.verified_run import VerifiedRun
@@ -49,7 +49,7 @@ def several_paths():
     return builder.graph(builder.node("smooth_l1_loss", [value, target]))
 
 
-def programs(machine, graph, rng, optimiser, *, microbatches=1, **others):
+def programs(machine, graph, rng, optimiser, *, microbatches=1, room=ROOM_FOR_ALL, **others):
     """The program of a graph on a machine."""
     config = MACHINES[machine]
     result = graph.shape(graph.nodes[-1].operands[0])
@@ -69,7 +69,12 @@ def programs(machine, graph, rng, optimiser, *, microbatches=1, **others):
     )
     limits = program_limits(config)
     return training_program(
-        recipe, samples(SAMPLES), samples(HELD_OUT), numerics=config.numerics, limits=limits
+        recipe,
+        samples(SAMPLES),
+        samples(HELD_OUT),
+        numerics=config.numerics,
+        limits=limits,
+        room=room,
     )
 
 
@@ -123,6 +128,14 @@ def test_microbatches(machine, stalls, np_rng):
         precision=PRECISION if has_choices else None,
     )
     check(machine, program, stalls)
+
+
+@pytest.mark.parametrize("machine, stalls", [("1x1", None), sweep("2x2", 3)])
+def test_samples_that_are_sent(machine, stalls, np_rng):
+    """A stretch of two steps, then one of a step; held-out samples in three parts."""
+    optimiser = Sgd(rate=lambda step: 0.01, momentum=0.5)
+    room = Room(steps=2, held_out=8)
+    check(machine, programs(machine, several_paths(), np_rng, optimiser, room=room), stalls)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from diastole_sim.lowering.evaluation import (
 from diastole_sim.lowering.forward import ForwardPass, input_part
 from diastole_sim.lowering.parameters import Parameters, PlacedBias, in_panel
 from diastole_sim.lowering.recipe import TrainingRecipe
-from diastole_sim.lowering.samples import StoredSamples
+from diastole_sim.lowering.samples import ROOM_FOR_ALL, Room, StoredSamples
 from diastole_sim.lowering.schedule import GroupedSchedule, ProgramSchedule
 from diastole_sim.lowering.tensors import ProgramTensors
 from diastole_sim.lowering.updates import LOSS, Updates
@@ -65,12 +65,13 @@ def training_program(
     *,
     numerics: Numerics,
     limits: Limits,
+    room: Room = ROOM_FOR_ALL,
 ) -> TrainingProgram:
-    """Return the program for a machine with these numerics and limits. ValueError if the machine
-    has no vector unit, if scales must be given by the host, or if tables or panel of the vector
-    unit are too small."""
+    """Return the program for a machine with these numerics and limits. ``room``: room for samples.
+    ValueError if the machine has no vector unit, if scales must be given by the host, or if tables
+    or panel of the vector unit are too small."""
     plan = memory_plan(recipe, numerics, limits)
-    tensors = ProgramTensors(recipe, training, held_out, first_parameters(recipe), plan)
+    tensors = ProgramTensors(recipe, training, held_out, first_parameters(recipe), plan, room)
     builder = _Builder(tensors, Writer(plan, limits), limits)
     return packed(builder.program())
 
@@ -163,6 +164,8 @@ class _Builder:
             frozen=tuple(n for n in self.parameters.layers if not self.parameters.is_trained(n)),
             loss_scaling=self.recipe.loss_scaling,
             layers=self._layers(commands),
+            sent=tensors.sent,
+            held_out=tensors.sent_held_out,
         )
 
     def _layers(self, commands: CommandList) -> tuple[int | None, ...]:

@@ -1,6 +1,6 @@
 """Hold samples as memory holds them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,26 @@ class StoredSamples:
         """True if the targets are labels."""
         return self.targets.ndim == 1
 
+    def first(self, count: int) -> "StoredSamples":
+        """Return the first ``count`` samples."""
+        return replace(self, inputs=self.inputs[:count], targets=self.targets[:count])
+
     def values(self) -> NDArray[np.float32]:
         """Return the inputs as numbers."""
         return self.inputs.astype(np.float32) * np.float32(self.scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """Room in memory for samples.
+
+    - ``steps``: steps whose training samples are in memory at the same time, None for all training
+      samples.
+    - ``held_out``: held-out samples in memory at the same time, None for all.
+    """
+
+    steps: int | None = None
+    held_out: int | None = None
+
+
+ROOM_FOR_ALL = Room()

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diastole_sim.device.interface import TAGS_PER_LAYER
+from diastole_sim.golden.memory import Bytes
 from diastole_sim.lowering.recipe import TrainingRecipe
-from diastole_sim.lowering.samples import StoredSamples
+from diastole_sim.lowering.samples import Room, StoredSamples
 from diastole_sim.program.memory_plan import (
     INT32,
     BoundStream,
@@ -21,6 +22,7 @@ from diastole_sim.program.memory_plan import (
 )
 from diastole_sim.program.program import FLOORS, LOSSES, STEP_TABLE
 from diastole_sim.program.program_tables import OWN_CONSTANTS, STEP_CONSTANTS
+from diastole_sim.program.stretches import EvaluationParts, TrainingStretches
 from diastole_sim.spec.image import round_up
 from diastole_sim.spec.limits import SCALE_SLOTS
 from diastole_sim.spec.numerics import CLASS_NAMES
@@ -48,11 +50,7 @@ class NetworkTensors:
 
     def fill(self, area: PlannedArea, rows: NDArray[np.generic]) -> None:
         """Fill an area with rows of numbers, ``pitch`` bytes apart."""
-        data = np.ascontiguousarray(rows).view(np.uint8)
-        pitch = area.pitch or area.length
-        padded = np.zeros((len(data), pitch), np.uint8)
-        padded[:, : data.shape[1]] = data
-        self.initial[area.name] = padded.tobytes()
+        self.initial[area.name] = _padded(area, rows).tobytes()
 
     def image(
         self,
@@ -109,6 +107,7 @@ class ProgramTensors(NetworkTensors):
     """Tensors of a training.
 
     - ``training``, ``held_out``: samples. ``training_area``, ``held_out_area``: their places.
+    - ``sent``, ``sent_held_out``: samples that the host sends, None if all are in memory.
     - ``microbatches``: places of the numbers of every microbatch.
     - ``floors``: smallest scale of the loss in every step, None without a table of floors.
     - ``row_losses``, ``losses``: loss of every row of a step, and loss of every step. Numbers
@@ -124,9 +123,12 @@ class ProgramTensors(NetworkTensors):
         held_out: StoredSamples,
         first: Mapping[str, NDArray[np.float32]],
         plan: MemoryPlan,
+        room: Room,
     ):
         super().__init__(recipe, first, plan)
         self.training, self.held_out = training, held_out
+        self._sent_steps = room.steps
+        self._sent_rows: dict[str, Bytes] = {}
         numbers = count(OWN_CONSTANTS)
         self.step_numbers = [
             {name: next(numbers) for name in optimiser.of_step(0)}
@@ -138,9 +140,10 @@ class ProgramTensors(NetworkTensors):
                 f"{changing} constants change from step to step, but the "
                 f"machine has room for {STEP_CONSTANTS}"
             )
-        self.training_area = self.stored("training samples", training)
-        self.held_out_area = self.stored("held-out samples", held_out)
-        rows = self._by_microbatch("rows of steps", recipe.batches)
+        kind = Kind.U8 if training.are_bytes else Kind.F32
+        self.training_area = self._training_rows("training samples", kind, training.inputs)
+        self.held_out_area, self.sent_held_out = self._held_out(room.held_out)
+        rows = self._by_microbatch("rows of steps", self._rows())
         targets = self._targets(training)
         self.step_table = self._step_table() if changing else None
         self.floors = self._floors()
@@ -172,9 +175,53 @@ class ProgramTensors(NetworkTensors):
         if training.are_labelled:
             labels = training.targets[self.recipe.batches]
             return self._by_microbatch("labels of steps", labels)
-        area = self.plan.tensor("training targets", Kind.F32, *training.targets.shape)
-        self.fill(area, training.targets.astype("<f4"))
+        targets = training.targets.astype("<f4")
+        area = self._training_rows("training targets", Kind.F32, targets)
         return [stream_of(area, Kind.GATHERED_F32)] * self.recipe.microbatches
+
+    def _training_rows(self, name: str, kind: Kind, rows: NDArray[np.generic]) -> PlannedArea:
+        """Place the rows of a tensor of all training samples, or room for the rows of a stretch of
+        steps."""
+        columns = rows.shape[1]
+        if self._sent_steps is None:
+            area = self.plan.tensor(name, kind, len(rows), columns)
+            self.fill(area, rows)
+            return area
+        count = self._sent_steps * self.recipe.samples_of_step
+        area = self.plan.tensor(name, kind, count, columns, zeros=True)
+        self._sent_rows[name] = _padded(area, rows)
+        return area
+
+    def _held_out(self, room: int | None) -> tuple[PlannedArea, EvaluationParts | None]:
+        """Place all held-out samples, or room for a part. Return the samples to send in parts."""
+        name, samples = "held-out samples", self.held_out
+        if room is None:
+            return self.stored(name, samples), None
+        count = len(samples.inputs)
+        self.held_out = samples.first(room)
+        kind = Kind.U8 if samples.are_bytes else Kind.F32
+        area = self.plan.tensor(name, kind, room, samples.inputs.shape[1], zeros=True)
+        order = tuple(
+            np.minimum(np.arange(at, at + room), count - 1) for at in range(0, count, room)
+        )
+        rows = {name: _padded(area, samples.inputs)}
+        return area, EvaluationParts(order=order, tensors=rows, count=count)
+
+    @property
+    def sent(self) -> TrainingStretches | None:
+        steps, batches = self._sent_steps, self.recipe.batches
+        if steps is None:
+            return None
+        order = tuple(batches[at : at + steps].ravel() for at in range(0, len(batches), steps))
+        return TrainingStretches(order=order, tensors=self._sent_rows, steps=steps)
+
+    def _rows(self) -> NDArray[np.int64]:
+        """Return the rows in memory of the samples of every step."""
+        batches = self.recipe.batches
+        if self._sent_steps is None:
+            return batches
+        places = np.arange(batches.size).reshape(batches.shape)
+        return places % (self._sent_steps * self.recipe.samples_of_step)
 
     def _row_losses(self) -> PlannedArea:
         """Place the loss of every row: the rows of each microbatch begin on a beat."""
@@ -238,3 +285,11 @@ class ProgramTensors(NetworkTensors):
         area = self.plan.by_step(FLOORS, "f32", self.recipe.steps, 1)
         self.fill(area, np.array(values, "<f4"))
         return area
+
+
+def _padded(area: PlannedArea, rows: NDArray[np.generic]) -> Bytes:
+    """Return rows of numbers as bytes, with the pitch of an area."""
+    data = np.ascontiguousarray(rows).view(np.uint8)
+    padded = np.zeros((len(data), area.pitch or area.length), np.uint8)
+    padded[:, : data.shape[1]] = data
+    return padded

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from diastole_sim.program.memory_plan import PlannedArea
+from diastole_sim.program.stretches import EvaluationParts, TrainingStretches
 from diastole_sim.spec.command import Command
 from diastole_sim.train.loss_scaling import LossScaling
 
@@ -37,6 +38,9 @@ class TrainingProgram:
     - ``frozen``: names of the parameters that no update changes.
     - ``layers``: number of the linear layer of every command of the training, None for commands
       that are no products.
+    - ``sent``: training samples that the host sends before the steps, None if memory has all.
+    - ``held_out``: held-out samples that the host sends in parts, each for a run of the commands of
+      the evaluation; None if memory has all.
 
     After a run, the area :data:`LOSSES` has the loss of every step. After an evaluation, the area
     :data:`OUTPUT` has the network's result.
@@ -55,3 +59,5 @@ class TrainingProgram:
     frozen: tuple[str, ...] = ()
     loss_scaling: LossScaling | None = None
     layers: tuple[int | None, ...] = ()
+    sent: TrainingStretches | None = None
+    held_out: EvaluationParts | None = None

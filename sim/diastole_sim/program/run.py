@@ -14,6 +14,7 @@ from diastole_sim.golden.memory import Bytes
 from diastole_sim.program.memory_plan import PlannedArea
 from diastole_sim.program.program import EVALUATION, LOSSES, OUTPUT, TRAINING, TrainingProgram
 from diastole_sim.program.step_widths import LOGGED
+from diastole_sim.program.stretches import Stretches
 from diastole_sim.spec.command_errors import ERROR_MEANINGS, ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES
 from diastole_sim.spec.limits import Limits
@@ -88,6 +89,8 @@ class ProgramRun:
     training: Counter[str] = field(default_factory=Counter[str])
     evaluating: Counter[str] = field(default_factory=Counter[str])
     reported: Counter[str] = field(default_factory=Counter[str])
+    _in_memory: int | None = None
+    """Number of the stretch of training samples in memory."""
 
     def __post_init__(self) -> None:
         self.fill(self.machine)
@@ -115,7 +118,7 @@ class ProgramRun:
             for name in self.program.state:
                 machine.write(self.program.areas[name].address, state[name])
             machine.step, machine.loss = done, replace(loss)
-        self.done = done
+        self.done, self._in_memory = done, None
 
     @property
     def machines(self) -> Sequence[ProgramMachine]:
@@ -124,14 +127,44 @@ class ProgramRun:
 
     def train(self, steps: int) -> None:
         """Continue for ``steps`` steps. MachineStoppedError if a step fails."""
-        first = self.program.resume if self.done else 0
-        self.ring(TRAINING, first, self.done + steps, self.training)
-        self.done = self.machine.step
+        end = self.done + steps
+        while self.done < end:
+            first = self.program.resume if self.done else 0
+            self.ring(TRAINING, first, self._sent_to(end), self.training)
+            self.done = self.machine.step
 
     def evaluate(self) -> Floats:
         """Return the network's result for the held-out samples, such as logits."""
+        held_out = self.program.held_out
+        if held_out is None:
+            return self._evaluated()
+        results: list[Floats] = []
+        for number in range(len(held_out.order)):
+            self._send(held_out, number)
+            results.append(self._evaluated())
+        return np.concatenate(results)[: held_out.count]
+
+    def _evaluated(self) -> Floats:
+        """Return the result for the held-out samples in memory."""
         self.ring(EVALUATION, 0, self.machine.step_end, self.evaluating)
         return self.floats(OUTPUT)
+
+    def _sent_to(self, end: int) -> int:
+        """Send the training samples of the next step, if memory has others. Return the first step
+        whose samples memory has not, at most ``end``."""
+        sent = self.program.sent
+        if sent is None:
+            return end
+        number = sent.number(self.done)
+        if number != self._in_memory:
+            self._send(sent, number)
+            self._in_memory = number
+        return min(end, sent.end(self.done))
+
+    def _send(self, stretches: Stretches, number: int) -> None:
+        for name, data in stretches.of(number):
+            for machine in self.machines:
+                machine.write(self.program.areas[name].address, data)
 
     def losses(self) -> Floats:
         """Return the losses of all steps done."""

@@ -46,6 +46,8 @@ class ProgramResult(TrainResult):
     - ``cycles_total``: cycles of all training steps.
     - ``waits``: waiting cycles of the training by cause. ``busy_slots``: all remaining cycles of
       the training.
+    - ``steps_in_memory``: steps whose training samples are in memory at the same time, None if
+      memory has all samples.
     - ``memory_bytes``: memory of the whole program: samples, tables, parameters, tensors, commands.
     - ``commands``: costs of every command of the training, for a verified run with a clock.
 
@@ -74,6 +76,7 @@ class ProgramResult(TrainResult):
     cycles_total: int | None
     busy_slots: int | None
     waits: dict[str, int] | None
+    steps_in_memory: int | None
     memory_bytes: int
     commands: list[CommandCost] | None
 
@@ -179,6 +182,7 @@ def run_program(
         cycles_total=run.training.get("cycles_total"),
         busy_slots=run.training.get("busy_slots"),
         waits=_waits(run.training),
+        steps_in_memory=made.program.sent and made.program.sent.steps,
         memory_bytes=made.program.memory_bytes,
         commands=_costs(run),
         **options.description(made.task),
@@ -289,7 +293,7 @@ def train_in_float32(made: TaskRecipe) -> tuple[FloatRun, History]:
 def _work(made: TaskProgram, evaluations: int) -> tuple[int, int]:
     """Return the number of products, and of MACs without padding, of a training with
     ``evaluations`` evaluations."""
-    program = made.program
+    program, evaluations = made.program, evaluations * _parts(made)
     step = _products(_step_of(made))
     evaluation = _products(program.evaluation)
     products, macs = (
@@ -297,6 +301,12 @@ def _work(made: TaskProgram, evaluations: int) -> tuple[int, int]:
         for of_step, of_evaluation in zip(step, evaluation, strict=True)
     )
     return products, macs
+
+
+def _parts(made: TaskProgram) -> int:
+    """Return the number of runs of an evaluation's commands for all held-out samples."""
+    held_out = made.program.held_out
+    return 1 if held_out is None else len(held_out.order)
 
 
 def _step_of(made: TaskProgram) -> tuple[Command, ...]:
@@ -331,6 +341,7 @@ def _converted(made: TaskProgram, evaluations: int) -> int:
     weights only then."""
     frozen = {f"{name} image" for name in made.program.frozen}
     first = step = evaluation = 0
+    evaluations *= _parts(made)
     for area in made.program.areas.values():
         if area.kind.startswith("image"):
             size = area.shape[0] * area.shape[1]

@@ -274,10 +274,19 @@ class ProgramOptions(RecipeOptions):
         own = {"loss_scaling": self.loss_scaling, "precision": self.precision}
         return super().how(task, steps=steps, seed=seed) | own
 
-    def program(self, task: Task, numerics: Numerics, *, steps: int, seed: int) -> TaskProgram:
-        """Return the program of a task, for ``steps`` steps. ValueError if the machine is too small
-        for the program."""
-        machine = {"numerics": numerics, "limits": self.limits}
+    def program(
+        self,
+        task: Task,
+        numerics: Numerics,
+        *,
+        steps: int,
+        seed: int,
+        memory_bytes: int | None = None,
+    ) -> TaskProgram:
+        """Return the program of a task, for ``steps`` steps. ``memory_bytes``: as for
+        :func:`diastole_sim.trainer.tasks.task_program`. ValueError if the machine is too small for
+        the program."""
+        machine = {"numerics": numerics, "limits": self.limits, "memory_bytes": memory_bytes}
         return task_program(task, **machine, **self.how(task, steps=steps, seed=seed))
 
     def description(self, task: Task) -> dict[str, Any]:

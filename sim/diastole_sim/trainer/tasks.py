@@ -13,7 +13,7 @@ from diastole_sim.device.interface import Floats
 from diastole_sim.graph.build import with_batch
 from diastole_sim.graph.operations.operation import OperationUse
 from diastole_sim.graph.perceptron import perceptron_graph
-from diastole_sim.lowering.program import training_program
+from diastole_sim.lowering.fitting import fitting_program
 from diastole_sim.lowering.recipe import ParameterGroup, TrainingRecipe
 from diastole_sim.lowering.samples import StoredSamples
 from diastole_sim.program.chains.activations import Activation
@@ -139,9 +139,17 @@ def microbatch_size(batch: int, accumulate: int) -> int:
     return batch // accumulate
 
 
-def task_program(task: Task, *, numerics: Numerics, limits: Limits, **how: Any) -> TaskProgram:
-    """Return the program of a task for a machine with these numerics and limits. ``how``: arguments
-    of :func:`task_recipe`.
+def task_program(
+    task: Task,
+    *,
+    numerics: Numerics,
+    limits: Limits,
+    memory_bytes: int | None = None,
+    **how: Any,
+) -> TaskProgram:
+    """Return the program of a task for a machine with these numerics and limits. ``memory_bytes``:
+    memory, as for :func:`diastole_sim.lowering.fitting.fitting_program`. ``how``: arguments of
+    :func:`task_recipe`.
 
     The numbers equal the numbers of :func:`diastole_sim.train.job.run_task` with the same ``seed``,
     apart from the roundings of functions and sums.
@@ -149,5 +157,7 @@ def task_program(task: Task, *, numerics: Numerics, limits: Limits, **how: Any) 
     made = task_recipe(task, **how)
     scale = BYTE_SCALES.get(task.name)
     stored = StoredSamples.of(made.training, scale), StoredSamples.of(made.held_out, scale)
-    program = training_program(made.recipe, *stored, numerics=numerics, limits=limits)
+    program = fitting_program(
+        made.recipe, *stored, numerics=numerics, limits=limits, memory_bytes=memory_bytes
+    )
     return TaskProgram(**vars(made), numerics=numerics, limits=limits, program=program)

@@ -91,7 +91,7 @@ def _add_build(commands: Commands) -> None:
     scaling.add_loss_scale(parser)
     network_options.add_network(parser)
     recipe_options.add_program(parser)
-    recipe_options.add_memory(parser)
+    recipe_options.add_memory(parser, "refuse a program that needs more memory than KIB")
     add_seed(parser, "seed of all random draws")
     add_json(parser)
     parser.set_defaults(execute=_build)
@@ -185,7 +185,7 @@ def _build(arguments: argparse.Namespace) -> int:
     task = replace(task, steps=arguments.steps or task.steps)
     begun = time.monotonic()
     made = train_program.task_program_of(
-        config, task, options, seed=arguments.seed, memory_kib=arguments.memory_kib
+        config, task, options, seed=arguments.seed, memory_kib=arguments.memory_kib, whole=True
     )
     seconds = time.monotonic() - begun
     about = {"task": task.name, "batch": task.batch, **options.description(task)}

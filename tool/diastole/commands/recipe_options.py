@@ -166,14 +166,14 @@ def add_program(
     _add_optimizer(parser)
 
 
-def add_memory(parser: argparse.ArgumentParser) -> None:
-    """Add the limit of a program's memory."""
+def add_memory(parser: argparse.ArgumentParser, about: str) -> None:
+    """Add the limit of a program's memory. ``about``: help of the option."""
     parser.add_argument(
         "--memory",
         dest="memory_kib",
         metavar="KIB",
         type=integer(1, MAX_MEMORY_KIB),
-        help="refuse a program that needs more memory than KIB, for whole steps on the machine",
+        help=about,
     )
 
 

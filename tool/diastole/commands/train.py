@@ -105,7 +105,12 @@ def add_parser(commands: Commands) -> None:
     scaling.add_loss_scale(parser)
     network_options.add_network_files(network_options.add_network(parser))
     recipe_options.add_program(parser)
-    recipe_options.add_memory(parser)
+    recipe_options.add_memory(
+        parser,
+        "memory for whole steps on the machine: the host sends the samples in stretches if KIB "
+        "have no room for all samples, and a program that needs more is refused (default: memory "
+        "for all samples)",
+    )
     add_execution(parser)
     parser.set_defaults(execute=execute)
 

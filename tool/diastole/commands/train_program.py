@@ -162,10 +162,13 @@ def task_program_of(
     *,
     seed: int,
     memory_kib: int | None = None,
+    whole: bool = False,
 ) -> TaskProgram:
-    """Return the program of a task. ``memory_kib``: most memory that the program may need. BadInput
-    if the machine or the memory is too small for the program."""
-    made = _made_program(config, task, options, seed)
+    """Return the program of a task. ``memory_kib``: most memory that the program may need. Unless
+    the program must be ``whole``, with all samples in memory, the host may send samples during the
+    training. BadInput if the machine or the memory is too small for the program."""
+    memory_bytes = None if whole or memory_kib is None else memory_kib * KIB
+    made = _made_program(config, task, options, seed, memory_bytes)
     if memory_kib is not None and made.program.memory_bytes > memory_kib * KIB:
         raise BadInput(_too_large(made, memory_kib))
     return made
@@ -181,16 +184,23 @@ def _too_large(made: TaskProgram, memory_kib: int) -> str:
     largest = ", ".join(
         f"{area.name} ({area.length / KIB:,.1f} KiB)" for area in peak.areas[:SHOWN_AREAS]
     )
+    least = "" if program.sent is None else "at least "
+    fewer = "samples" if program.sent is None else "--epochs"
     return (
-        f"--memory: the program of {made.task.name} needs {program.memory_bytes / KIB:,.1f} KiB of "
-        f"memory, more than {memory_kib}; most is in use in {place}, and the largest are "
-        f"{largest}: give more memory, a smaller --batch, a larger --accumulate, or fewer samples"
+        f"--memory: the program of {made.task.name} needs {least}"
+        f"{program.memory_bytes / KIB:,.1f} KiB of memory, more than {memory_kib}; most is in use "
+        f"in {place}, and the largest are {largest}: give more memory, a smaller --batch, a larger "
+        f"--accumulate, or fewer {fewer}"
     )
 
 
-def _made_program(config: Config, task: Task, options: ProgramOptions, seed: int) -> TaskProgram:
+def _made_program(
+    config: Config, task: Task, options: ProgramOptions, seed: int, memory_bytes: int | None
+) -> TaskProgram:
     try:
-        return options.program(task, config.numerics, steps=task.steps, seed=seed)
+        return options.program(
+            task, config.numerics, steps=task.steps, seed=seed, memory_bytes=memory_bytes
+        )
     except NoParameterError as error:
         raise BadInput(f"--group: {error}") from error
     except AccumulateError as error:
@@ -289,12 +299,18 @@ def result_lines(result: ProgramResult) -> list[str]:
         activation = _with_hash(str(result.activation), result.activation_sha256)
         recipe += f", hidden {units}, {activation}"
     lines = [f"{recipe}; whole steps on the machine"]
+    if result.steps_in_memory is not None:
+        lines.append(f"memory holds the training samples of {_steps(result.steps_in_memory)}")
     if result.cycles_total is not None and result.waits is not None:
         lines.append(
             f"{result.cycles_total} cycles of training, {result.cycles_total // result.steps} a "
             f"step: {_shares(result.waits, result.busy_slots or 0, result.cycles_total)}"
         )
     return lines
+
+
+def _steps(count: int) -> str:
+    return "a step" if count == 1 else f"{count} steps"
 
 
 def _rates(result: ProgramResult) -> str:

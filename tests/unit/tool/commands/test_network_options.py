@@ -148,12 +148,34 @@ def test_the_memory_of_a_program(files):
     record = files(*NUMBERS, "--json").json
     kib = -(-record["memory_bytes"] // 1024)
     assert files(*NUMBERS, "--memory", str(kib)).code == 0
-    result = files(*NUMBERS, "--memory", str(kib - 1))
+    result = files(*NUMBERS, "--memory", "3")
     assert result.code == 2
     said = result.err[0]
-    assert said.startswith("diastole: error: --memory: the program of nets.py:numbers needs ")
-    assert f"more than {kib - 1}; most is in use in " in said
+    assert said.startswith("diastole: error: --memory: the program of nets.py:numbers needs at ")
+    assert "more than 3; most is in use in " in said
     assert "and the largest are commands of training (" in said
+    assert said.endswith(", or fewer --epochs")
+
+
+@pytest.mark.parametrize("enable", ["true", "false"])
+@pytest.mark.parametrize("words", [(), ("--optimizer", "adam")], ids=str)
+def test_samples_that_are_sent(words, enable, files):
+    """A training whose samples do not fit has the bits of one whose samples do, resumed too."""
+    given = (*with_vector_unit(enable), *words, "--save", "run.safetensors")
+    whole = files(*given, "--json").json
+    assert whole["steps_in_memory"] is None
+    saved = Path("run.safetensors").read_bytes()
+    kib = str(whole["memory_bytes"] // 1024 - 1)
+    sent = files(*given, "--memory", kib, "--json").json
+    assert 1 <= sent["steps_in_memory"] < whole["steps"]
+    assert sent["memory_bytes"] <= 1024 * int(kib) < whole["memory_bytes"]
+    for name in ("weights_sha256", "loss", "float_loss", "macs", "products", "converted"):
+        assert sent[name] == whole[name]
+    assert Path("run.safetensors").read_bytes() == saved
+    assert files(*given, "--memory", kib, "--resume").code == 0
+    assert Path("run.safetensors").read_bytes() == saved
+    lines = files(*given, "--memory", kib).out
+    assert "memory holds the training samples of " in lines
 
 
 def test_the_layer_with_most_memory(files):
