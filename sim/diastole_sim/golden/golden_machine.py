@@ -1,5 +1,6 @@
 """Execute commands on memory, tables and registers, to the bit: the golden machine."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -78,6 +79,10 @@ class StatusRegisters:
     amax: int = 0
 
 
+PRODUCT_CYCLES, ALL_CYCLES = "cycles_products", "cycles_with_conversions"
+"""Counters of an engine with a clock: cycles of the products, and of all work."""
+
+
 class Engine(Protocol):
     """Part of a machine that converts tensors and multiplies them."""
 
@@ -88,6 +93,10 @@ class Engine(Protocol):
 
     def multiply(self, product: MatrixProduct, operands: Mapping[str, Quantised]) -> ResultTensor:
         """Return a product of operands by name."""
+        ...
+
+    def cycles(self) -> Counter[str]:
+        """Return :data:`PRODUCT_CYCLES` and :data:`ALL_CYCLES` so far, nothing without a clock."""
         ...
 
 
@@ -105,6 +114,10 @@ class GoldenEngine:
     def multiply(self, product: MatrixProduct, operands: Mapping[str, Quantised]) -> ResultTensor:
         """Return a product of operands by name."""
         return matrix_product(product, operands, self.numerics)
+
+    def cycles(self) -> Counter[str]:
+        """Return no cycles."""
+        return Counter()
 
 
 class GoldenMachine:
@@ -146,6 +159,7 @@ class GoldenMachine:
         self.step = self.step_end = self.command_first = 0
         self.overflow = False
         self.status = StatusRegisters()
+        self._cycles: Counter[str] = Counter()
         self._decoded: dict[bytes, Command] = {}
         self._checked_chains: dict[Command, int] = {}
 
@@ -160,8 +174,8 @@ class GoldenMachine:
         self.memory.write(address, data)
 
     def counters(self) -> dict[str, int]:
-        """Return no counters, since the machine has no clock."""
-        return {}
+        """Return the cycles of the engine in the last run, nothing without a clock."""
+        return dict(self._cycles)
 
     def reported(self) -> dict[str, int]:
         """Return how many elements saturated, and how many became zeros, in the conversions of the
@@ -171,13 +185,16 @@ class GoldenMachine:
     def run_at(self, address: int, count: int) -> Outcome:
         """Run the ``count`` commands of the array at an address, as register ``start`` does. Flags
         and counters are cleared first."""
-        self.status = StatusRegisters()
+        self.status, before = StatusRegisters(), self.engine.cycles()
+        self._cycles = Counter()
         try:
             data = self.memory.read(address, count * COMMAND_BYTES).tobytes()
         except OutsideError:
             return Outcome(error=ErrorCode.WINDOW)
         starts = range(0, len(data), COMMAND_BYTES)
-        return self.run([data[start : start + COMMAND_BYTES] for start in starts])
+        outcome = self.run([data[start : start + COMMAND_BYTES] for start in starts])
+        self._cycles = self.engine.cycles() - before
+        return outcome
 
     def run(self, commands: Iterable[bytes | Command]) -> Outcome:
         """Run commands from number ``command_first`` on, until a command fails or the list ends."""

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from diastole_sim.golden.compare import GoldenComparison
+from diastole_sim.golden.golden_machine import ALL_CYCLES, PRODUCT_CYCLES
 from diastole_sim.program.not_finite import first_not_finite
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.step_widths import widths_of
@@ -43,6 +44,7 @@ class ProgramResult(TrainResult):
     - ``groups``: options of groups of parameters.
     - ``optimizer_sha256``, ``activation_sha256``: SHA-256 of the user's file with the optimiser or
       the activation.
+    - ``hosted``: True if the machine converts and multiplies, and a host does the rest.
     - ``cycles_total``: cycles of all training steps.
     - ``waits``: waiting cycles of the training by cause. ``busy_slots``: all remaining cycles of
       the training.
@@ -51,9 +53,10 @@ class ProgramResult(TrainResult):
     - ``memory_bytes``: memory of the whole program: samples, tables, parameters, tensors, commands.
     - ``commands``: costs of every command of the training, for a verified run with a clock.
 
-    ``cycles_total``, ``waits``, ``busy_slots``, ``cycles`` and ``total_cycles`` are None without a
-    clock. ``cycles`` and ``total_cycles`` include evaluations. ``inexact_products`` is None, since
-    no machine counts inexact products.
+    ``cycles_total``, ``waits`` and ``busy_slots`` are None without a clock, and with a host.
+    ``cycles`` and ``total_cycles`` are None without a clock. They include evaluations. With a host,
+    ``cycles`` are those of products, and ``total_cycles`` those of products and conversions.
+    ``inexact_products`` is None, since no machine counts inexact products.
     """
 
     optimizer: str
@@ -73,6 +76,7 @@ class ProgramResult(TrainResult):
     warmup: int
     step_size: int | None
     gamma: float | None
+    hosted: bool
     cycles_total: int | None
     busy_slots: int | None
     waits: dict[str, int] | None
@@ -121,6 +125,7 @@ def run_program(
     multipliers: int | None = None,
     progress: Progress | None = None,
     float_run: bool = True,
+    hosted: bool = False,
     keeper: Keeper | None = None,
 ) -> ProgramResult:
     """Train to the last step of ``made``, and evaluate the held-out samples as often as the task
@@ -138,7 +143,7 @@ def run_program(
     _, loss, accuracy = learnt.history.held_out[-1]
     products, macs = _work(made, learnt.evaluations)
     every = run.training + run.evaluating
-    cycles = every.get("cycles_total")
+    cycles = every.get("cycles_total", every.get(PRODUCT_CYCLES))
     comparison = run.comparison if isinstance(run, VerifiedRun) else GoldenComparison()
     available = (cycles or 0) * (multipliers or 0)
     precision, widths = options.precision, _widths(run, made, options)
@@ -152,7 +157,7 @@ def run_program(
         float_loss=float_loss,
         float_accuracy=float_accuracy,
         cycles=cycles,
-        total_cycles=cycles,
+        total_cycles=every.get(ALL_CYCLES, cycles),
         macs=macs,
         utilisation=macs / available if available else None,
         weights_sha256=weights_sha256(run),
@@ -179,6 +184,7 @@ def run_program(
         reports_differ=comparison.reports_differ,
         history=learnt.history,
         float_history=float_history,
+        hosted=hosted,
         cycles_total=run.training.get("cycles_total"),
         busy_slots=run.training.get("busy_slots"),
         waits=_waits(run.training),
@@ -354,12 +360,12 @@ def _converted(made: TaskProgram, evaluations: int) -> int:
 
 
 def _waits(counters: Counter[str]) -> dict[str, int] | None:
-    if not counters:
+    if "cycles_total" not in counters:
         return None
     return {cause: counters[register] for cause, register in WAIT_REGISTERS.items()}
 
 
 def _costs(run: ProgramRun) -> list[CommandCost] | None:
-    if not isinstance(run, VerifiedRun) or not run.training:
+    if not isinstance(run, VerifiedRun) or "cycles_total" not in run.training:
         return None
     return [run.costs[number] for number in sorted(run.costs)]

@@ -101,9 +101,9 @@ def test_as_a_module():
 
 def test_extras_are_named_for_users():
     extras = PROJECT["optional-dependencies"]
-    named = "sim train board report compare cluster fpga torch dev"
+    named = "sim train board report compare tensorboard cluster fpga torch dev"
     assert list(extras) == named.split()
-    assert "diastole[sim,train,board,report,compare,cluster]" in extras["dev"]
+    assert "diastole[sim,train,board,report,tensorboard,compare,cluster]" in extras["dev"]
 
 
 def test_every_python_that_is_named_is_taken_and_tested():

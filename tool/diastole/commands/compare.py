@@ -23,7 +23,6 @@ from diastole.commands.arguments import (
 from diastole.commands.parser import Parser
 from diastole.commands.progress import progress
 from diastole.commands.train_options import NO_AXES, TrainOptions
-from diastole.commands.train_program import NoVectorUnit
 from diastole.compare.jobs import Job
 from diastole.compare.pool import run_jobs
 from diastole.compare.results import Results, opened
@@ -71,7 +70,6 @@ FIXED = {
     "backend": "all trainings run on the golden model",
 }
 """Advice for options that are equal for all configurations."""
-PRESETS_NOTE = "compare leaves out the vector unit of presets, because a host trains every task"
 
 
 def add_parser(commands: Commands) -> None:
@@ -370,8 +368,6 @@ def runnable_configs(
                 microbatch_size(task.batch, program.accumulate)
         except BadInput as error:
             problems += ((named, text.replace("--set: ", "")) for text in error.problems)
-            if isinstance(error, NoVectorUnit) and _machine(arguments, plan, named.settings)[1]:
-                problems[-1] = (named, f"{problems[-1][1]}; {PRESETS_NOTE}")
         except AccumulateError as error:
             problems.append((named, str(error)))
         else:

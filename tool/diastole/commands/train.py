@@ -514,7 +514,8 @@ def describe(result: TrainResult) -> str:
             f"precision {result.precision}: {result.mean_passes:.2f} passes by MACs "
             f"(products: {shares} passes)"
         )
-    if result.cycles is not None and not isinstance(result, ProgramResult):
+    whole = isinstance(result, ProgramResult) and not result.hosted
+    if result.cycles is not None and not whole:
         lines.append(
             f"{result.cycles} cycles of products, utilisation {result.utilisation:.1%}; "
             f"{result.total_cycles} with conversions"

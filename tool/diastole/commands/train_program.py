@@ -29,6 +29,7 @@ from diastole_sim.program.schedules import LINEAR, STEP
 from diastole_sim.program.verified_run import VerifiedRun
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
+from diastole_sim.train.precision import MACHINE_PRECISIONS
 from diastole_sim.train.tasks import Task
 from diastole_sim.trainer.job import Keeper, ProgramResult, run_program
 from diastole_sim.trainer.options import (
@@ -49,10 +50,6 @@ HOST_OPTIONS = {
 """Options for a host that trains, with the behaviour of a machine with a vector unit instead."""
 
 
-class NoVectorUnit(BadInput):
-    """An option asks for whole steps, and the machine has no vector unit."""
-
-
 def has_other_masters(config: Config) -> bool:
     """Return whether the published numbers of a configuration need weights that only a host
     keeps."""
@@ -66,29 +63,25 @@ def program_of(
     of a user. BadInput if options do not belong to the machine or the task."""
     values = {name: getattr(arguments, name) for name in OPTIONS}
     values = {name: value for name, value in values.items() if value is not None}
-    by_program = task is None or task.classifies
     own = getattr(arguments, "graph", None) is not None
     if own and has_other_masters(config):
         raise BadInput(
             f"--graph keeps the weights in float32, unlike numbers = {config.numbers}: leave "
             "numbers out"
         )
-    hosted = not config.vector.enable and not own
-    if hosted or not by_program or has_other_masters(config):
+    if task is not None and not task.classifies:
         for name in values:
-            if task is not None and not by_program:
-                raise BadInput(
-                    f"{option(name)} works only for perceptrons, such as digits, not for "
-                    f"{task.name}: leave {option(name)} out"
-                )
-            if has_other_masters(config):
-                raise BadInput(
-                    f"{option(name)} needs whole steps on the machine, with weights in "
-                    f"float32, but with numbers = {config.numbers} a host keeps the "
-                    f"weights: leave {option(name)} out"
-                )
-            raise NoVectorUnit(
-                f"{option(name)} needs a machine with a vector unit: give --set vector.enable=true"
+            raise BadInput(
+                f"{option(name)} works only for perceptrons, such as digits, not for {task.name}: "
+                f"leave {option(name)} out"
+            )
+        return None
+    reason = None if own else _reason_for_a_host(config, arguments)
+    if reason is not None:
+        for name in values:
+            raise BadInput(
+                f"{option(name)} does not work with {reason}, because a host then trains, by sgd: "
+                f"leave {option(name)} out"
             )
         return None
     for name, does in HOST_OPTIONS.items():
@@ -126,6 +119,21 @@ def program_of(
         raise BadInput(str(error)) from error
     except ValueError as error:  # a group asks for an option that the optimiser lacks
         raise BadInput(f"--group: {error}") from error
+
+
+def _reason_for_a_host(config: Config, arguments: argparse.Namespace) -> str | None:
+    """Return what a program cannot do, so that a host trains a task; None if nothing. A machine
+    with a vector unit refuses options of a host."""
+    if has_other_masters(config):
+        return f"numbers = {config.numbers}"
+    if config.vector.enable:
+        return None
+    for name in (*HOST_OPTIONS, "state"):
+        if getattr(arguments, name, None) is not None:
+            return f"--{name.replace('_', '-')}"
+    if getattr(arguments, "precision", None) not in (None, *MACHINE_PRECISIONS):
+        return f"--precision {arguments.precision}"
+    return "scale.source = host" if config.scale.source == "host" else None
 
 
 def _check_schedule(options: Mapping[str, Any]) -> None:
@@ -252,6 +260,7 @@ def train_on(
                 seed=seed,
                 multipliers=config.macs,
                 progress=report,
+                hosted=not config.vector.enable,
                 keeper=keeper,
             )
         except MachineStoppedError as stopped:
@@ -298,7 +307,8 @@ def result_lines(result: ProgramResult) -> list[str]:
     if result.hidden:
         activation = _with_hash(str(result.activation), result.activation_sha256)
         recipe += f", hidden {units}, {activation}"
-    lines = [f"{recipe}; whole steps on the machine"]
+    where = "conversions and products" if result.hosted else "whole steps"
+    lines = [f"{recipe}; {where} on the machine"]
     if result.steps_in_memory is not None:
         lines.append(f"memory holds the training samples of {_steps(result.steps_in_memory)}")
     if result.cycles_total is not None and result.waits is not None:

@@ -7,6 +7,7 @@ import pytest
 
 from diastole_sim.device.conversion import Conversion
 from diastole_sim.golden.convert import quantise
+from diastole_sim.golden.golden_machine import ALL_CYCLES, PRODUCT_CYCLES
 from diastole_sim.golden.matrix_product import matrix_product
 from diastole_sim.host.device_engine import DeviceEngine
 from diastole_sim.spec.operations import OPERATIONS
@@ -19,7 +20,7 @@ class Device:
     """Converts and multiplies by the golden code, and notes the calls."""
 
     def __init__(self):
-        self.calls = []
+        self.calls, self.total_cycles = [], None
 
     def convert_at(self, values, request):
         self.calls.append(("convert", request))
@@ -37,7 +38,9 @@ class Device:
         named = dict(zip(operation.operand_names, operands, strict=True))
         result = matrix_product(product, named, NUMERICS)
         values = {product.result.name: result.values}
-        return [SimpleNamespace(values=values, exact=False, overflow=True)]
+        self.total_cycles = 100 + (self.total_cycles or 0)
+        counters = SimpleNamespace(cycles=30)
+        return [SimpleNamespace(values=values, exact=False, overflow=True, counters=counters)]
 
 
 def test_a_conversion_keeps_its_request(np_rng):
@@ -71,3 +74,17 @@ def test_a_product_names_its_operation(name, np_rng):
     assert (found.exact, found.overflow) == (False, True)
     expected = matrix_product(product, operands, NUMERICS)
     np.testing.assert_array_equal(found.values, expected.values)
+
+
+def test_cycles_of_products_and_of_all_work(np_rng):
+    device = Device()
+    engine = DeviceEngine(device)
+    assert engine.cycles() == {PRODUCT_CYCLES: 0, ALL_CYCLES: 0}
+    operands = {
+        name: quantise(np.ones(shape, np.float32), Conversion(name.lower()), NUMERICS, seed=0)
+        for name, shape in {"X": (5, 6), "W": (6, 7)}.items()
+    }
+    (product,) = OPERATIONS["forward"].products
+    for _ in range(2):
+        engine.multiply(product, operands)
+    assert engine.cycles() == {PRODUCT_CYCLES: 60, ALL_CYCLES: 200}

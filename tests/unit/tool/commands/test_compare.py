@@ -15,8 +15,8 @@ import pytest
 from diastole.commands import compare
 from diastole.compare import jobs as jobs_module
 from diastole.compare.study import ComparisonPlan, Named
-from diastole_sim.golden.numpy_device import NumpyDevice
-from diastole_sim.train import TASKS, run_task
+from diastole_sim.train import TASKS
+from diastole_sim.trainer.job import run_program
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_for_people(diastole, data):
 
 def test_runs_that_are_there_are_not_run_again(diastole, data, monkeypatch):
     first = diastole(*MINE, "--over", "format=bfp2,bfp4", "--json")
-    monkeypatch.setattr(jobs_module, "run_task", None)
+    monkeypatch.setattr(jobs_module, "run_program", None)
     again = diastole(*MINE, "--over", "format=bfp2,bfp4", "--json")
     assert again.err == ["diastole: 9 of 9 runs are in comparison.jsonl already"]
     assert again.out == first.out
@@ -180,12 +180,12 @@ def test_a_killed_comparison_goes_on(diastole, data, tmp_path):
 
 
 def test_a_run_that_fails_is_said_and_the_others_go_on(diastole, data, monkeypatch):
-    def failing(task, device, **options):
-        if isinstance(device, NumpyDevice) and device.numerics.x.format.name == "bfp3":
+    def failing(run, made, options, **others):
+        if made.numerics.x.format.name == "bfp3":
             raise ValueError("three\nis odd")
-        return run_task(task, device, **options)
+        return run_program(run, made, options, **others)
 
-    monkeypatch.setattr(jobs_module, "run_task", failing)
+    monkeypatch.setattr(jobs_module, "run_program", failing)
     given = (*MINE, "--over", "format=bfp2,bfp3,bfp4", "--seeds", "0,1", "--json")
     result = diastole(*given)
     assert result.code == 1
@@ -207,7 +207,8 @@ def test_runs_that_diverge_are_failures(diastole, data):
     with np.load(data) as mine:
         np.savez(data, inputs=np.float32(1e36) * mine["inputs"], labels=mine["labels"])
     for _ in range(2):
-        result = diastole(*MINE, "--over", "format=bfp8", "--seeds", "0", "--json")
+        words = ("--configuration", "bfp8: format=bfp8 master=float32")  # by a host
+        result = diastole(*MINE, *words, "--seeds", "0", "--json")
         assert result.code == 1
         (record,) = result.json["configurations"]
         assert record["loss"] is None

@@ -55,11 +55,14 @@ def test_the_nearest_is_named(diastole, command):
     "command, takers",
     [
         (
-            "compare --graph net.py:net",
-            "diastole estimate, diastole train and diastole program build take",
+            "predict a.safetensors --graph net.py:net",
+            "other commands take",
         ),
         ("program build a.toml --save x", "diastole train takes"),
-        ("predict a.safetensors --epochs 3", "diastole train and diastole program build take"),
+        (
+            "predict a.safetensors --epochs 3",
+            "diastole train, diastole program build and diastole compare take",
+        ),
         ("check a.toml --backend golden", "other commands take"),
     ],
 )

@@ -277,8 +277,9 @@ def test_options_that_it_has_not(own):
 @pytest.mark.parametrize(
     "words, said",
     [
-        (("--set", "vector.enable=false"), (
-         "--optimizer needs a machine with a vector unit: give --set vector.enable=true")),
+        (("--master", "bf16"), (
+         "--optimizer does not work with --master, because a host then trains, by sgd: leave "
+         "--optimizer out")),
         (("--state", "state.npz"), (
          "--state works only for trainings with a host: give --set vector.enable=false; with "
          "vector.enable = true the machine keeps part of the state")),
@@ -286,7 +287,7 @@ def test_options_that_it_has_not(own):
 )  # fmt: skip
 def test_where_there_is_none(own, words, said):
     """So no state goes on with another file."""
-    given = [word for word in GOLDEN if words[0] != "--set" or word not in UNIT]
+    given = [word for word in GOLDEN if words[0] != "--master" or word not in UNIT]
     result = own(*given, *words, "--optimizer", "lion.py:Lion")
     assert (result.code, result.err) == (2, error(said))
 

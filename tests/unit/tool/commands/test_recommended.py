@@ -39,17 +39,12 @@ def with_recommended(words, keys):
 @pytest.mark.parametrize(
     "words",
     [
-        (*HOST, "--optimizer", "adam"),
-        (*HOST, "--hidden", "8"),
         (*HOST, "--precision", "low"),
         (*WHOLE, "--alpha", "0.5"),
         (*WHOLE, "--master", "bf16"),
         (*WHOLE, "--state", "s.npz"),
         (*WHOLE, "--set", "scale.source=host"),
         (*WHOLE, *FAST, "--precision", "low-to-high", "--switch", "0"),
-        (*COMPARE, "--preset", "pico", "--over", "optimizer=sgd,adamw"),
-        (*COMPARE, "--configuration", "momentum=0.5"),
-        (*COMPARE, "--preset", "ulx3s", "--over", "hidden=8"),
         (*COMPARE, "--preset", "pico", "--over", "precision=low,high"),
         ("estimate", "nano.toml", "--task", "digits"),
         ("explain", "--preset", "pico", "--op", "dw", "--sizes", "4,4,4", "-o", "e.html", *FAST),
@@ -64,15 +59,6 @@ def test_what_is_recommended_works(diastole, data, words):
     again = with_recommended(words, keys)
     done = diastole(*again)
     assert done.code == 0, (again, done.err)
-
-
-def test_compare_says_what_became_of_a_preset(diastole, data):
-    words = ("--over", "optimizer=sgd,adamw")
-    said = "compare leaves out the vector unit of presets, because a host trains every task"
-    (line,) = diastole(*COMPARE, "--preset", "pico", *words).err
-    assert line.endswith(f"give --set vector.enable=true; {said}")
-    (line,) = diastole("compare", "nano.toml", *COMPARE[1:], *words).err
-    assert line.endswith("give --set vector.enable=true")
 
 
 def test_the_next_command_is_of_the_same_machine(diastole, tmp_path):

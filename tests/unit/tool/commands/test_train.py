@@ -15,6 +15,7 @@ from diastole_sim.train.master import Master
 from diastole_sim.train.tasks import find_task
 
 TRAIN = ("train", "nano.toml", "--task", "digits", "--steps", "3")
+BY_HOST = ("--master", "float32")
 TRAIN_KEYS = (
     "task backend steps seed loss accuracy float_accuracy cycles macs utilisation weights_sha256 "
     "verified mismatches compared seconds"
@@ -56,7 +57,7 @@ def test_train_verify(diastole, monkeypatch):
 
 def test_train_verify_finds_a_wrong_bit(diastole, monkeypatch):
     pretend(monkeypatch, train_command, Faulty)
-    result = diastole(*TRAIN, "--verify", "--json")
+    result = diastole(*TRAIN, *BY_HOST, "--verify", "--json")
     assert result.code == 1
     assert result.json["verified"] is False
     assert result.json["mismatches"] > 0
@@ -69,7 +70,7 @@ def test_a_training_that_diverges_fails(diastole, monkeypatch):
     """What is reported is null and has a reason, by step and tensor."""
     task = replace(find_task("digits"), rate=math.inf, momentum=0.0)
     monkeypatch.setattr(train_command, "find_task", lambda name: task)
-    result = diastole(*TRAIN, "--backend", "golden", "--json")
+    result = diastole(*TRAIN, *BY_HOST, "--backend", "golden", "--json")
     assert result.code == 1
     record = result.json
     assert record["loss"] is record["float_loss"] is None

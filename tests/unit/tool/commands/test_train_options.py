@@ -68,8 +68,9 @@ def test_each_changes_the_program(name):
         without["step_size"] = "6"
     assert program != options.read(WITH_UNIT, without)["program"]
     if name in OF_PROGRAMS:
-        with pytest.raises(BadInput, match=r"give --set vector\.enable=true$"):
-            options.read(CONFIG, settings)
+        assert options.read(CONFIG, settings)["program"] != options.read(CONFIG, without)["program"]
+        with pytest.raises(BadInput, match=r"^--\S+ does not work with --master, because a host"):
+            options.read(CONFIG, settings | {"master": "bf16"})
 
 
 @pytest.mark.parametrize("name", ["hidden", "betas"])

@@ -19,7 +19,7 @@ def stop_after(monkeypatch, steps, stopping):
 
 
 def test_interrupted_and_again(diastole, monkeypatch, tmp_path):
-    plain = diastole(*TRAIN, "--json").json
+    plain = diastole(*TRAIN, "--master", "float32", "--json").json
     keep = stop_after(monkeypatch, 2, KeyboardInterrupt)
     result = diastole(*TRAIN, "--state", "state.npz", "--json")
     assert (result.code, result.out) == (130, "")
