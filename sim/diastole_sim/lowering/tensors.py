@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diastole_sim.device.interface import TAGS_PER_LAYER
-from diastole_sim.golden.memory import Bytes
 from diastole_sim.lowering.recipe import TrainingRecipe
 from diastole_sim.lowering.samples import Room, StoredSamples
 from diastole_sim.program.memory_plan import (
@@ -128,7 +127,7 @@ class ProgramTensors(NetworkTensors):
         super().__init__(recipe, first, plan)
         self.training, self.held_out = training, held_out
         self._sent_steps = room.steps
-        self._sent_rows: dict[str, Bytes] = {}
+        self._sent_rows: dict[str, NDArray[np.uint8]] = {}
         numbers = count(OWN_CONSTANTS)
         self.step_numbers = [
             {name: next(numbers) for name in optimiser.of_step(0)}
@@ -287,7 +286,7 @@ class ProgramTensors(NetworkTensors):
         return area
 
 
-def _padded(area: PlannedArea, rows: NDArray[np.generic]) -> Bytes:
+def _padded(area: PlannedArea, rows: NDArray[np.generic]) -> NDArray[np.uint8]:
     """Return rows of numbers as bytes, with the pitch of an area."""
     data = np.ascontiguousarray(rows).view(np.uint8)
     padded = np.zeros((len(data), area.pitch or area.length), np.uint8)

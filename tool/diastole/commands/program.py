@@ -177,8 +177,8 @@ def _build(arguments: argparse.Namespace) -> int:
     options = program_options(config, arguments)
     if options is None:
         raise BadInput(
-            "a program needs a machine that does whole steps: give --set vector.enable=true, and "
-            "--graph or --task digits"
+            "a host does such a training, without a program: give --graph, or --task digits "
+            "without options of a host"
         )
     if own is None:
         require_samples(task)

@@ -144,9 +144,9 @@ def hidden(text: str) -> tuple[int, ...]:
 
 def add_program(
     parser: argparse.ArgumentParser,
-    where: str = "for perceptrons such as digits, on machines with vector.enable = true",
+    where: str = "for perceptrons such as digits",
 ) -> None:
-    """Add options of machines that do whole steps. ``where`` names the machines, for people."""
+    """Add options of trainings by a program. ``where`` names the trainings, for people."""
     group = parser.add_argument_group("layers", where)
     group.add_argument(
         "--hidden",
@@ -178,7 +178,9 @@ def add_memory(parser: argparse.ArgumentParser, about: str) -> None:
 
 
 def _add_optimizer(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("optimiser", "for whole steps on the machine")
+    group = parser.add_argument_group(
+        "optimiser", "for perceptrons such as digits, and for --graph"
+    )
     group.add_argument(
         "--optimizer",
         metavar=f"NAME|{FORM}",

@@ -46,9 +46,7 @@ def floors(text: str) -> Floors:
 
 def add_loss_scale(parser: argparse.ArgumentParser) -> None:
     """Add the options of the scale of the loss."""
-    group = parser.add_argument_group(
-        "scale of the loss", "for whole steps on the machine, and for steps with a host"
-    )
+    group = parser.add_argument_group("scale of the loss", "for every training")
     group.add_argument(
         "--loss-scale",
         metavar="X",

@@ -107,9 +107,8 @@ def add_parser(commands: Commands) -> None:
     recipe_options.add_program(parser)
     recipe_options.add_memory(
         parser,
-        "memory for whole steps on the machine: the host sends the samples in stretches if KIB "
-        "have no room for all samples, and a program that needs more is refused (default: memory "
-        "for all samples)",
+        "memory of the machine: the host sends the samples in stretches if KIB have no room for "
+        "all samples, and a program that needs more is refused (default: memory for all samples)",
     )
     add_execution(parser)
     parser.set_defaults(execute=execute)
@@ -347,7 +346,8 @@ def _refuse_program_options(arguments: argparse.Namespace) -> None:
     ):
         if getattr(arguments, name) is not None:
             raise BadInput(
-                f"{option} works only for whole steps on the machine: leave {option} out"
+                f"{option} does not work where a host trains, as for --task text: leave {option} "
+                "out"
             )
 
 

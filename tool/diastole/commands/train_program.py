@@ -1,4 +1,4 @@
-"""Train on a machine with a vector unit, which does whole steps."""
+"""Train by a program, on a machine with or without a vector unit."""
 
 import argparse
 from collections.abc import Mapping

@@ -202,5 +202,8 @@ def test_mistakes_of_memory_and_log(files):
         assert result.err[0].startswith(f"diastole: error: {said}")
     for words in (("--log", "log.jsonl"), ("--memory", "9")):
         result = files("train", "nano.toml", "--task", "text", *words)
-        said = f"{words[0]} works only for whole steps on the machine: leave {words[0]} out"
+        said = (
+            f"{words[0]} does not work where a host trains, as for --task text: leave {words[0]} "
+        )
+        said += "out"
         assert (result.code, result.err) == (2, [f"diastole: error: {said}"])

@@ -9,8 +9,8 @@ from support.own_networks import NUMBERS, write_networks
 
 DIGITS = ("--task", "digits", "--steps", "12")
 NO_STEPS = (
-    "a program needs a machine that does whole steps: give --set vector.enable=true, and --graph "
-    "or --task digits"
+    "a host does such a training, without a program: give --graph, or --task digits without "
+    "options of a host"
 )
 GOLDEN = ("--backend", "golden")
 OWN = tuple(word for word in NUMBERS[1:] if word not in GOLDEN)
