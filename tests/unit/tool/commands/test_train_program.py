@@ -281,3 +281,16 @@ def test_weights_of_published_numbers_are_a_hosts(diastole):
     numbers = ("--set", "numbers=ibm-fp8")
     record = diastole(*GOLDEN, *numbers, "--json").json
     assert (record["master"], "optimizer" in record) == ("e6m9", False)
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("--optimizer", "adam", "--hidden", "8,8"), ("--memory", "90")]
+)
+def test_one_result_with_and_without_a_vector_unit(diastole, words):
+    """The numbers are equal. The place of parameters, in the panel or in memory, may differ."""
+    without = tuple(word for word in GOLDEN if word not in UNIT)
+    one, other = (diastole(*given, *words, "--json").json for given in (GOLDEN, without))
+    assert (one["hosted"], other["hosted"]) == (False, True)
+    differing = {name for name in one if one[name] != other.get(name)}
+    assert differing <= {"hosted", "seconds", "memory_bytes", "steps_in_memory"}
+    assert len(one["weights_sha256"]) == 64
