@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from diastole_sim.device.interface import TAGS_PER_LAYER
 from diastole_sim.lowering.recipe import TrainingRecipe
-from diastole_sim.lowering.samples import Room, StoredSamples
+from diastole_sim.lowering.samples import ROOM_FOR_ALL, Room, StoredSamples
 from diastole_sim.program.memory_plan import (
     INT32,
     BoundStream,
@@ -122,7 +122,7 @@ class ProgramTensors(NetworkTensors):
         held_out: StoredSamples,
         first: Mapping[str, NDArray[np.float32]],
         plan: MemoryPlan,
-        room: Room,
+        room: Room = ROOM_FOR_ALL,
     ):
         super().__init__(recipe, first, plan)
         self.training, self.held_out = training, held_out
