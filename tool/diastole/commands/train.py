@@ -346,8 +346,8 @@ def _refuse_program_options(arguments: argparse.Namespace) -> None:
     ):
         if getattr(arguments, name) is not None:
             raise BadInput(
-                f"{option} does not work where a host trains, as for --task text: leave {option} "
-                "out"
+                f"{option} does not work where a host trains, as for --task text and with options "
+                f"such as --master: leave {option} out"
             )
 
 

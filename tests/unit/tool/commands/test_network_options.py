@@ -203,7 +203,7 @@ def test_mistakes_of_memory_and_log(files):
     for words in (("--log", "log.jsonl"), ("--memory", "9")):
         result = files("train", "nano.toml", "--task", "text", *words)
         said = (
-            f"{words[0]} does not work where a host trains, as for --task text: leave {words[0]} "
+            f"{words[0]} does not work where a host trains, as for --task text and with options "
+            f"such as --master: leave {words[0]} out"
         )
-        said += "out"
         assert (result.code, result.err) == (2, [f"diastole: error: {said}"])
