@@ -7,6 +7,7 @@ from diastole.backend import make_machine, program_limits
 from diastole.execution import Execution
 from diastole_sim.graph.build import GraphBuilder
 from diastole_sim.graph.graph import GraphParameter
+from diastole_sim.graph.perceptron import perceptron_graph
 from diastole_sim.lowering.program import training_program
 from diastole_sim.lowering.recipe import TrainingRecipe
 from diastole_sim.lowering.samples import ROOM_FOR_ALL, Room, StoredSamples
@@ -136,6 +137,31 @@ def test_samples_that_are_sent(machine, stalls, np_rng):
     optimiser = Sgd(rate=lambda step: 0.01, momentum=0.5)
     room = Room(steps=2, held_out=8)
     check(machine, programs(machine, several_paths(), np_rng, optimiser, room=room), stalls)
+
+
+def test_addresses_below_zero(np_rng, monkeypatch):
+    """The list of a late step would begin before the memory: the machine adds modulo 2^40."""
+    steps = 60
+    monkeypatch.setitem(globals(), "STEPS", steps)
+    graph = perceptron_graph((5, 3), batch=16)
+    optimiser = Sgd(rate=lambda step: 0.1, momentum=0.5)
+    state = np_rng.bit_generator.state
+    found = []
+    for room in (ROOM_FOR_ALL, Room(steps=1)):
+        np_rng.bit_generator.state = state
+        program = programs("1x1", graph, np_rng, optimiser, room=room)
+        config, limits = MACHINES["1x1"], program_limits(MACHINES["1x1"])
+        golden = golden_machine(program, config.numerics, limits, seed=SEED)
+        with make_machine(Execution(seed=SEED), config, program) as rtl:
+            for machine in (golden, rtl):
+                run = ProgramRun(program=program, machine=machine)
+                run.train(steps)
+                found.append([run.losses().copy(), *run.parameters().values()])
+    every = [each for addresses in program.sent.addresses.values() for each in addresses]
+    assert min(each.address - (steps - 1) * each.pitch for each in every) < 0
+    for other in found[1:]:
+        for one, another in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, another)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ Tags are 4 * layer + class. No tensor is converted twice.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from math import prod
 
@@ -44,12 +45,13 @@ from diastole_sim.program.program import (
 )
 from diastole_sim.program.program_tables import OWN_CONSTANTS
 from diastole_sim.program.step_widths import LOGGED, StepWidths
+from diastole_sim.program.stretches import StepAddress, TrainingStretches
 from diastole_sim.program.writer import ChainCall, Writer
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.limits import Limits, VectorTable
 from diastole_sim.spec.micro import FLOOR, INVERSE, SCALE
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
-from diastole_sim.spec.stream_table import Descriptor, Kind
+from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, Descriptor, Kind
 from diastole_sim.train.draws import initial_weights
 
 _SCALES = [f"K[{number}]" for number in (SCALE, INVERSE, FLOOR)]
@@ -73,7 +75,32 @@ def training_program(
     plan = memory_plan(recipe, numerics, limits)
     tensors = ProgramTensors(recipe, training, held_out, first_parameters(recipe), plan, room)
     builder = _Builder(tensors, Writer(plan, limits), limits)
-    return packed(builder.program())
+    program = packed(builder.program())
+    if program.sent is None:
+        return program
+    return replace(program, sent=_with_addresses(program.sent, program))
+
+
+def _with_addresses(sent: TrainingStretches, program: TrainingProgram) -> TrainingStretches:
+    """Return the stretches with the addresses of all lists in a packed program's tables."""
+    lists = [program.areas[name] for name in sent.lists]
+    tables: dict[str, NDArray[np.uint8]] = {}
+    addresses: dict[str, tuple[StepAddress, ...]] = {}
+    for name, data in program.initial.items():
+        if not name.startswith(f"{VectorTable.DESCRIPTORS.name.lower()} of "):
+            continue
+        entries = {
+            place: Descriptor.decode(data[place : place + DESCRIPTOR_BYTES])
+            for place in range(0, len(data), DESCRIPTOR_BYTES)
+        }
+        found = tuple(
+            StepAddress(place=place, address=entry.address, pitch=entry.offset)
+            for place, entry in entries.items()
+            if entry.per_step and any(area.address <= entry.address < area.end for area in lists)
+        )
+        if found:
+            tables[name], addresses[name] = np.frombuffer(data, np.uint8), found
+    return replace(sent, tables=tables, addresses=addresses)
 
 
 def first_parameters(recipe: TrainingRecipe) -> dict[str, NDArray[np.float32]]:

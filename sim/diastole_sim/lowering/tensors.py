@@ -128,6 +128,8 @@ class ProgramTensors(NetworkTensors):
         self.training, self.held_out = training, held_out
         self._sent_steps = room.steps
         self._sent_rows: dict[str, NDArray[np.uint8]] = {}
+        self._sent_lists: dict[str, NDArray[np.uint8]] = {}
+        self._lists_in_memory: list[str] = []
         numbers = count(OWN_CONSTANTS)
         self.step_numbers = [
             {name: next(numbers) for name in optimiser.of_step(0)}
@@ -142,7 +144,7 @@ class ProgramTensors(NetworkTensors):
         kind = Kind.U8 if training.are_bytes else Kind.F32
         self.training_area = self._training_rows("training samples", kind, training.inputs)
         self.held_out_area, self.sent_held_out = self._held_out(room.held_out)
-        rows = self._by_microbatch("rows of steps", self._rows())
+        rows = self._by_microbatch("rows of steps", self._rows(), repeats=True)
         targets = self._targets(training)
         self.step_table = self._step_table() if changing else None
         self.floors = self._floors()
@@ -212,7 +214,13 @@ class ProgramTensors(NetworkTensors):
         if steps is None:
             return None
         order = tuple(batches[at : at + steps].ravel() for at in range(0, len(batches), steps))
-        return TrainingStretches(order=order, tensors=self._sent_rows, steps=steps)
+        return TrainingStretches(
+            order=order,
+            tensors=self._sent_rows,
+            steps=steps,
+            by_step=self._sent_lists,
+            lists=tuple(self._lists_in_memory),
+        )
 
     def _rows(self) -> NDArray[np.int64]:
         """Return the rows in memory of the samples of every step."""
@@ -241,18 +249,27 @@ class ProgramTensors(NetworkTensors):
         name = area.name if microbatch == last else f"{area.name}, microbatch {microbatch + 1}"
         return BoundStream(name=name, descriptor=Descriptor(kind=Kind.ROW, address=place))
 
-    def _by_microbatch(self, name: str, values: NDArray[np.generic]) -> list[BoundStream]:
-        """Place the integers of every step, an area for each microbatch."""
+    def _by_microbatch(
+        self, name: str, values: NDArray[np.generic], *, repeats: bool = False
+    ) -> list[BoundStream]:
+        """Place the integers of every step, an area for each microbatch. ``repeats``: as for
+        :meth:`_lists`."""
         count = self.recipe.microbatches
         return [
-            self._lists(named(name, number), part)
+            self._lists(named(name, number), part, repeats=repeats)
             for number, part in enumerate(np.split(values, count, axis=1))
         ]
 
-    def _lists(self, name: str, values: NDArray[np.generic]) -> BoundStream:
-        """Place the integers of every step and return the stream."""
-        area = self.plan.by_step(name, INT32, *values.shape)
-        self.fill(area, values.astype("<i4"))
+    def _lists(self, name: str, values: NDArray[np.generic], *, repeats: bool) -> BoundStream:
+        """Place the integers of every step, or of a stretch of steps, and return the stream.
+        ``repeats``: True if all stretches have the same integers."""
+        steps = self._sent_steps or len(values)
+        area = self.plan.by_step(name, INT32, steps, values.shape[1])
+        self.fill(area, values[:steps].astype("<i4"))
+        if self._sent_steps is not None:
+            self._lists_in_memory.append(name)
+            if not repeats:
+                self._sent_lists[name] = _padded(area, values.astype("<i4"))
         return stream_of(area, Kind.LABELS, per_step=True)
 
     def _step_table(self) -> PlannedArea:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
+from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.micro import INPUTS, OUTPUTS
 from diastole_sim.spec.require import require_int
 
@@ -208,8 +209,8 @@ class Descriptor:
         return cls(**values, rest=bits & ~covered)
 
     def at_step(self, step: int) -> int:
-        """Return the address of the stream in a step."""
-        return self.address + self.per_step * step * self.offset
+        """Return the address of the stream in a step, modulo 2^40."""
+        return (self.address + self.per_step * step * self.offset) % 2**ADDRESS_BITS
 
 
 NOTHING = Descriptor()

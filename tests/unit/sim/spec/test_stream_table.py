@@ -57,6 +57,8 @@ def test_fields_do_not_overlap():
 def test_an_address_moves_with_the_step_where_that_is_asked():
     assert replace(ROWS, per_step=1, offset=64).at_step(3) == 32 + 192
     assert replace(ROWS, offset=64).at_step(3) == 32
+    # The sum is modulo 2^40, as in the hardware.
+    assert replace(ROWS, address=2**40 - 64, per_step=1, offset=64).at_step(3) == 128
 
 
 def test_a_walk_counts_blocks():
