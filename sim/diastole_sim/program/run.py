@@ -107,7 +107,7 @@ class ProgramRun:
         """Return the bytes of every area of the training's state, by name, between two runs."""
         areas = {name: self.program.areas[name] for name in self.program.state}
         return {
-            name: self.machine.read_rows(area.address, 1, 0, area.length)[0]
+            name: self.machine.read_rows(area.address, 1, 0, area.length)[0].copy()
             for name, area in areas.items()
         }
 
@@ -184,12 +184,13 @@ class ProgramRun:
         return self._words(LOGGED)[: self.done]
 
     def _words(self, name: str) -> Words:
-        """Return the present contents of an area of words."""
+        """Return a copy of the present contents of an area of words."""
         area = self.program.areas[name]
         columns = area.shape[-1]
         rows = area.length // area.pitch if area.pitch else 1
         contents = self.machine.read_rows(area.address, rows, area.pitch, 4 * columns)
-        return np.ascontiguousarray(contents).view("<u4").reshape(area.shape)
+        # A golden machine returns a view of its memory, which the next run changes.
+        return np.array(contents, order="C").view("<u4").reshape(area.shape)
 
     def ring(self, name: str, first: int, step_end: int, counters: Counter[str]) -> None:
         """Run the commands of an area from number ``first`` on, until the commands end or the

@@ -40,6 +40,7 @@ class TrainResult:
       the device.
     - ``float_loss``, ``float_accuracy``: results of the same network, data and order with binary32
       products, NaN without a float run.
+    - ``hosted``: True if the machine converts and multiplies, and a host does the rest.
     - ``cycles``: cycles of all product commands, in training and on held-out samples.
     - ``macs``: MACs of these products, without padding.
     - ``utilisation``: ``macs`` as a fraction of the MACs that the multipliers can do in ``cycles``.
@@ -77,6 +78,7 @@ class TrainResult:
     accuracy: float
     float_loss: float
     float_accuracy: float
+    hosted: bool
     cycles: int | None
     total_cycles: int | None
     macs: int
@@ -211,6 +213,7 @@ def run_task(
         accuracy=accuracy,
         float_loss=float_loss,
         float_accuracy=float_accuracy,
+        hosted=True,
         cycles=session.cycles,
         total_cycles=session.total_cycles,
         macs=session.macs,

@@ -44,7 +44,6 @@ class ProgramResult(TrainResult):
     - ``groups``: options of groups of parameters.
     - ``optimizer_sha256``, ``activation_sha256``: SHA-256 of the user's file with the optimiser or
       the activation.
-    - ``hosted``: True if the machine converts and multiplies, and a host does the rest.
     - ``cycles_total``: cycles of all training steps.
     - ``waits``: waiting cycles of the training by cause. ``busy_slots``: all remaining cycles of
       the training.
@@ -76,7 +75,6 @@ class ProgramResult(TrainResult):
     warmup: int
     step_size: int | None
     gamma: float | None
-    hosted: bool
     cycles_total: int | None
     busy_slots: int | None
     waits: dict[str, int] | None

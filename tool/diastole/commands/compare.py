@@ -87,9 +87,9 @@ def add_parser(commands: Commands) -> None:
         "--plan",
         metavar="PLAN",
         type=Path,
-        help="TOML file with task or data, steps, seeds, machine or preset, set, over, and "
-        "tables [[configuration]] with a name, keys of the machine and options of train; "
-        "options of the command line go before the file",
+        help="TOML file with task, data, or graph with its data, loss and options; steps, seeds, "
+        "machine or preset, set, over, and tables [[configuration]] with a name, keys of the "
+        "machine and options of train; options of the command line go before the file",
     )
     what.add_argument(
         "--over",

@@ -501,6 +501,8 @@ def describe(result: TrainResult) -> str:
     ]
     if isinstance(result, ProgramResult):
         lines += train_program.result_lines(result)
+    else:
+        lines.append("trained by a host; conversions and products on the machine")
     if result.loss_scale is not None:
         lines.append(scale_line(result))
     if result.master_rounding is not None:

@@ -17,7 +17,7 @@ def add_logs(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         type=Path,
         help="write loss and learning rate of every step, and the results of every evaluation, to "
-        "FILE (.jsonl), except for --task text",
+        "FILE (.jsonl), except where a host trains",
     )
     parser.add_argument(
         "--tensorboard",

@@ -1,7 +1,7 @@
 """Train by a program, on a machine with or without a vector unit."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -15,6 +15,7 @@ from diastole.errors import BadInput, CheckFailed
 from diastole.execution import Execution
 from diastole_sim.lowering.parameters import PanelTooSmallError
 from diastole_sim.lowering.recipe import NoParameterError
+from diastole_sim.program.memory_plan import PlannedArea
 from diastole_sim.program.optimizer_table import (
     OF_OPTIMIZERS,
     OPTIMIZERS,
@@ -38,6 +39,8 @@ from diastole_sim.trainer.options import (
 from diastole_sim.trainer.tasks import AccumulateError, TaskProgram
 
 KIB = 1024
+TABLES = ("commands", "instructions", "descriptors")
+"""Beginnings of the names of areas that grow with the commands of a step."""
 SHOWN_AREAS = 3
 """Number of areas that a message about memory names."""
 HOST_OPTIONS = {
@@ -72,8 +75,8 @@ def program_of(
     if task is not None and not task.classifies:
         for name in values:
             raise BadInput(
-                f"{option(name)} works only for perceptrons, such as digits, not for {task.name}: "
-                f"leave {option(name)} out"
+                f"{option(name)} works only for perceptrons, such as digits, and for --graph, not "
+                f"for {task.name}: leave {option(name)} out"
             )
         return None
     reason = None if own else _reason_for_a_host(config, arguments)
@@ -193,13 +196,29 @@ def _too_large(made: TaskProgram, memory_kib: int) -> str:
         f"{area.name} ({area.length / KIB:,.1f} KiB)" for area in peak.areas[:SHOWN_AREAS]
     )
     least = "" if program.sent is None else "at least "
-    fewer = "samples" if program.sent is None else "--epochs"
     return (
         f"--memory: the program of {made.task.name} needs {least}"
         f"{program.memory_bytes / KIB:,.1f} KiB of memory, more than {memory_kib}; most is in use "
-        f"in {place}, and the largest are {largest}: give more memory, a smaller --batch, a larger "
-        f"--accumulate, or fewer {fewer}"
+        f"in {place}, and the largest are {largest}: "
+        f"{_advice(made, peak.areas[:SHOWN_AREAS])}"
     )
+
+
+def _advice(made: TaskProgram, largest: Sequence[PlannedArea]) -> str:
+    """Return what makes the largest areas of a program smaller."""
+    recipe, names = made.recipe, [area.name for area in largest]
+    advice = ["give more memory"]
+    if any(name.startswith(TABLES) for name in names) and recipe.microbatches > 1:
+        advice.append("a smaller --accumulate")
+    if any("samples" in name or "targets" in name for name in names):
+        advice += ["a smaller --batch"] if made.program.sent else ["fewer samples"]
+    if any("of steps" in name for name in names):
+        advice.append("fewer steps")
+    if any(name.startswith(tuple(recipe.graph.parameters)) for name in names):
+        advice.append("smaller layers")
+    if len(advice) == 1:
+        advice += ["a smaller --batch", "a larger --accumulate"]
+    return f"{', '.join(advice[:-1])} or {advice[-1]}"
 
 
 def _made_program(

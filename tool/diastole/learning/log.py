@@ -50,6 +50,7 @@ class TrainingLog:
     def begin(self, run: ProgramRun) -> Learnt:
         learnt = Learnt() if self.inner is None else self.inner.begin(run)
         records = self._steps(run) + [_evaluation(*each) for each in learnt.history.held_out]
+        records.sort(key=_place)
         for journal in self.journals:
             journal.begin(records)
         return learnt
@@ -71,6 +72,11 @@ class TrainingLog:
 
 def _evaluation(steps: int, loss: float, accuracy: float, **counters: int) -> Record:
     return _finite(steps=steps, held_out_loss=loss, held_out_accuracy=accuracy, **counters)
+
+
+def _place(record: Record) -> float:
+    """Return the place of a record in time. An evaluation comes after the last of its steps."""
+    return record["step"] if "step" in record else record["steps"] - 0.5
 
 
 def _finite(**values: Any) -> Record:

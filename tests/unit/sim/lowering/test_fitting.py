@@ -15,7 +15,7 @@ from support.numerics import make_numerics
 from support.small_programs import make_limits, samples
 
 BATCH, SAMPLES, HELD_OUT, STEPS = 12, 200, 130, 11
-WIDTHS = (13, 11, 7)
+WIDTHS = (13, 11, 8)
 NUMERICS = make_numerics(block=4, roundings="stochastic-b")
 LIMITS = make_limits(NUMERICS)
 

@@ -50,6 +50,21 @@ def test_an_evaluation_changes_nothing(np_rng):
     assert everything(run) == everything(looked)
 
 
+def test_what_was_read_stays(np_rng):
+    """Later runs change no array that a run returned, and no state."""
+    small = SmallRun(np_rng, SETTINGS["momentum"], steps=4)
+    run = small.start()
+    run.train(2)
+    found = {"result": run.evaluate(), "losses": run.losses(), **run.parameters()}
+    state = run.state()
+    before = {name: values.copy() for name, values in (found | state).items()}
+    run.train(2)
+    run.evaluate()
+    for name, values in (found | state).items():
+        np.testing.assert_array_equal(values, before[name], err_msg=name)
+    assert any((run.state()[name] != values).any() for name, values in state.items())
+
+
 def test_the_seed_is_that_of_the_draws(np_rng):
     small = SmallRun(np_rng, SETTINGS["momentum"])
     runs = [small.start(seed) for seed in (0, 0, 1)]

@@ -154,7 +154,17 @@ def test_the_memory_of_a_program(files):
     assert said.startswith("diastole: error: --memory: the program of nets.py:numbers needs at ")
     assert "more than 3; most is in use in " in said
     assert "and the largest are commands of training (" in said
-    assert said.endswith(", or fewer --epochs")
+    assert ": give more memory" in said
+
+
+def test_advice_about_memory(files):
+    """It follows from what is largest: more microbatches make more commands."""
+    for words, advice in (
+        (("--accumulate", "8"), "a smaller --accumulate"),
+        (("--epochs", "1000"), "fewer steps"),
+    ):
+        said = files(*NUMBERS, "--batch", "16", *words, "--memory", "3").err[0]
+        assert advice in said.partition(": give more memory")[2]
 
 
 @pytest.mark.parametrize("enable", ["true", "false"])

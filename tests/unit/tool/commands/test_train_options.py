@@ -150,7 +150,7 @@ def test_a_host_trains_other_tasks():
     )
     with pytest.raises(
         BadInput,
-        match="--hidden works only for perceptrons, such as digits, not for text: leave",
+        match="--hidden works only for perceptrons, such as digits, and for --graph, not for text",
     ):
         options.read(WITH_UNIT, {"hidden": "3"}, "--task=text")
     for task in ("digits", "mine.npz"):
