@@ -37,19 +37,25 @@ def fitting_program(
     for held in (None, part):
         program = build(room=Room(steps=1, held_out=held))
         if program.memory_bytes <= memory_bytes:
-            longer = build(room=Room(steps=2, held_out=held))
-            per_step = longer.memory_bytes - program.memory_bytes
-            steps = 1 + (memory_bytes - program.memory_bytes) // max(per_step, 1)
-            return _longest(build, min(steps, recipe.steps), held, memory_bytes)
+            return _longest(build, program, recipe.steps, held, memory_bytes)
     return program
 
 
 def _longest(
-    build: Callable[..., TrainingProgram], steps: int, held_out: int | None, memory_bytes: int
+    build: Callable[..., TrainingProgram],
+    shortest: TrainingProgram,
+    most: int,
+    held_out: int | None,
+    memory_bytes: int,
 ) -> TrainingProgram:
-    """Return the program of the longest stretches up to ``steps`` that fit."""
-    while True:
+    """Return the program of the longest stretches that fit, of 1 to ``most`` steps. ``shortest``:
+    program of stretches of one step, which fits."""
+    best, least = shortest, 1
+    while least < most:
+        steps = (least + most + 1) // 2
         program = build(room=Room(steps=steps, held_out=held_out))
-        if program.memory_bytes <= memory_bytes or steps == 1:
-            return program
-        steps -= 1
+        if program.memory_bytes <= memory_bytes:
+            best, least = program, steps
+        else:
+            most = steps - 1
+    return best

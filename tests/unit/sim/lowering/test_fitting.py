@@ -5,9 +5,11 @@ import pytest
 
 from diastole_sim.golden.golden_machine import GoldenMachine
 from diastole_sim.graph.perceptron import perceptron_graph
+from diastole_sim.lowering import fitting
 from diastole_sim.lowering.fitting import fitting_program
+from diastole_sim.lowering.program import training_program
 from diastole_sim.lowering.recipe import TrainingRecipe
-from diastole_sim.lowering.samples import StoredSamples
+from diastole_sim.lowering.samples import Room, StoredSamples
 from diastole_sim.program.recipe import Adam
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.program.verified_run import VerifiedRun, memory_needed
@@ -20,9 +22,9 @@ NUMERICS = make_numerics(block=4, roundings="stochastic-b")
 LIMITS = make_limits(NUMERICS)
 
 
-def numbers(rng, count):
+def numbers(rng, count, widths=(WIDTHS[0], WIDTHS[-1])):
     """Samples with numbers to learn."""
-    inputs, targets = (rng.standard_normal((count, WIDTHS[at])).astype("f4") for at in (0, -1))
+    inputs, targets = (rng.standard_normal((count, width)).astype("f4") for width in widths)
     return StoredSamples(inputs=inputs, targets=targets)
 
 
@@ -79,13 +81,43 @@ def test_the_training_is_the_same_in_any_memory(fitted):
 
 
 def test_the_smallest_program(fitted):
-    """It is what comes back if nothing fits."""
+    """If nothing fits, the smallest program comes back."""
     program = fitted(1)
     assert program.memory_bytes > 1
     assert program.sent.steps == 1
     order = np.concatenate(program.held_out.order)
     assert order.tolist() == [*range(HELD_OUT), HELD_OUT - 1, HELD_OUT - 1]
     assert fitted(program.memory_bytes - 1).memory_bytes == program.memory_bytes
+
+
+def test_the_longest_stretches_that_fit(np_rng, monkeypatch):
+    """Samples of several steps may be in one line of memory, so a step may need no more memory. Few
+    programs are tried."""
+    built = []
+
+    def build(*given, room, **machine):
+        built.append(room.steps)
+        return training_program(*given, room=room, **machine)
+
+    monkeypatch.setattr(fitting, "training_program", build)
+    data = [numbers(np_rng, count, (1, 1)) for count in (600, 20)]
+    recipe = TrainingRecipe(
+        graph=perceptron_graph((1, 1), batch=1, loss="mse_loss"),
+        optimiser=Adam(rate=lambda step: 0.01),
+        batches=np_rng.integers(0, 600, (500, 1)),
+    )
+    machine = {"numerics": NUMERICS, "limits": LIMITS}
+    sizes = {
+        steps: training_program(recipe, *data, **machine, room=Room(steps=steps)).memory_bytes
+        for steps in (1, 2, 100, 101)
+    }
+    assert sizes[1] == sizes[2]
+    program = fitting_program(recipe, *data, **machine, memory_bytes=sizes[100])
+    steps = program.sent.steps
+    assert steps >= 100
+    longer = training_program(recipe, *data, **machine, room=Room(steps=steps + 1))
+    assert program.memory_bytes <= sizes[100] < longer.memory_bytes
+    assert len(built) < 13
 
 
 def test_a_restored_training_has_the_samples_of_the_next_step(fitted):
