@@ -11,8 +11,9 @@ from diastole.product.exported_program import exported
 from diastole.product.host_view import HostView
 from diastole_sim.host.product import Product
 from diastole_sim.machines.verilator.build import build
+from diastole_sim.program.addresses import relocate
 from diastole_sim.program.recipe import Adam
-from diastole_sim.program.relocation import address_places, relocate
+from diastole_sim.program.relocation import address_places
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.train.loss_scaling import LossScaling
 from product.test_graphs import STEPS, programs, several_paths

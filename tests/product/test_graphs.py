@@ -11,6 +11,7 @@ from diastole_sim.graph.perceptron import perceptron_graph
 from diastole_sim.lowering.program import training_program
 from diastole_sim.lowering.recipe import TrainingRecipe
 from diastole_sim.lowering.samples import ROOM_FOR_ALL, Room, StoredSamples
+from diastole_sim.program.addresses import ADDRESS_BYTES
 from diastole_sim.program.recipe import Adam, Sgd
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.program.verified_run import VerifiedRun
@@ -157,8 +158,14 @@ def test_addresses_below_zero(np_rng, monkeypatch):
                 run = ProgramRun(program=program, machine=machine)
                 run.train(steps)
                 found.append([run.losses().copy(), *run.parameters().values()])
-    every = [each for addresses in program.sent.addresses.values() for each in addresses]
-    assert min(each.address - (steps - 1) * each.pitch for each in every) < 0
+    sent = program.sent
+    places = [
+        (sent.tables[name][place:], pitch)
+        for name, each in sent.addresses.items()
+        for place, pitch in each
+    ]
+    addresses = [int.from_bytes(data[:ADDRESS_BYTES].tobytes(), "little") for data, _ in places]
+    assert any(at < (steps - 1) * pitch for at, (_, pitch) in zip(addresses, places, strict=True))
     for other in found[1:]:
         for one, another in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(one, another)

@@ -36,7 +36,7 @@ from diastole_sim.program.chains.losses import mean_loss
 from diastole_sim.program.command_list import CommandList
 from diastole_sim.program.fusion import ChainPart
 from diastole_sim.program.memory_plan import BoundStream, PlannedArea, stream_of
-from diastole_sim.program.packing import packed
+from diastole_sim.program.packing import area_at, packed
 from diastole_sim.program.program import (
     EVALUATION,
     LOSSES,
@@ -45,9 +45,10 @@ from diastole_sim.program.program import (
 )
 from diastole_sim.program.program_tables import OWN_CONSTANTS
 from diastole_sim.program.step_widths import LOGGED, StepWidths
-from diastole_sim.program.stretches import StepAddress, TrainingStretches
+from diastole_sim.program.stretches import PlacePitch, TrainingStretches
 from diastole_sim.program.writer import ChainCall, Writer
 from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.limits import Limits, VectorTable
 from diastole_sim.spec.micro import FLOOR, INVERSE, SCALE
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
@@ -85,16 +86,20 @@ def _with_addresses(sent: TrainingStretches, program: TrainingProgram) -> Traini
     """Return the stretches with the addresses of all lists in a packed program's tables."""
     lists = [program.areas[name] for name in sent.lists]
     tables: dict[str, NDArray[np.uint8]] = {}
-    addresses: dict[str, tuple[StepAddress, ...]] = {}
-    for name, data in program.initial.items():
-        if not name.startswith(f"{VectorTable.DESCRIPTORS.name.lower()} of "):
-            continue
+    addresses: dict[str, tuple[PlacePitch, ...]] = {}
+    loads = (command for command in program.training if command.opcode == Opcode.LOAD)
+    for name in {
+        area_at(program.areas, load.address_x).name
+        for load in loads
+        if load.which == VectorTable.DESCRIPTORS
+    }:
+        data = program.initial[name]
         entries = {
             place: Descriptor.decode(data[place : place + DESCRIPTOR_BYTES])
             for place in range(0, len(data), DESCRIPTOR_BYTES)
         }
         found = tuple(
-            StepAddress(place=place, address=entry.address, pitch=entry.offset)
+            (place, entry.offset)
             for place, entry in entries.items()
             if entry.per_step and any(area.address <= entry.address < area.end for area in lists)
         )

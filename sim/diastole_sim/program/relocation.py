@@ -16,9 +16,6 @@ from diastole_sim.spec.command_table import ADDRESS_BITS, COMMAND_BYTES, Field, 
 from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, OFFSET_KINDS, Descriptor
 
-ADDRESS_BYTES = ADDRESS_BITS // 8
-"""Bytes of an address in a command and in a descriptor, the lowest first. The address in a
-descriptor is in the first bytes."""
 SECOND_COPIES = ((Opcode.CONVERT, "address_dy"), (Opcode.BACKWARD, "address_dy_m"))
 """Fields with the address of a second copy."""
 
@@ -35,7 +32,7 @@ def memory_image(program: TrainingProgram) -> Bytes:
 
 def address_places(program: TrainingProgram) -> tuple[int, ...]:
     """Return the places of all addresses in the memory image, in ascending order. A place is the
-    number of the lowest of :data:`ADDRESS_BYTES` bytes."""
+    number of the lowest byte."""
     image = memory_image(program)
     places: set[int] = set()
     for name, commands in ((TRAINING, program.training), (EVALUATION, program.evaluation)):
@@ -44,14 +41,6 @@ def address_places(program: TrainingProgram) -> tuple[int, ...]:
             if command.opcode == Opcode.LOAD and command.which == VectorTable.DESCRIPTORS:
                 places.update(_in_descriptors(image, command))
     return tuple(sorted(places))
-
-
-def relocate(image: Bytes, places: Sequence[int], base: int) -> None:
-    """Add ``base`` to the addresses at ``places`` of an image, in place."""
-    for place in places:
-        field = image[place : place + ADDRESS_BYTES]
-        moved = int.from_bytes(field.tobytes(), "little") + base
-        field[:] = np.frombuffer(moved.to_bytes(ADDRESS_BYTES, "little"), np.uint8)
 
 
 def address_fields(command: Command) -> Iterator[Field]:

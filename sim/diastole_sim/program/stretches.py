@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diastole_sim.golden.memory import Bytes
-from diastole_sim.spec.command_table import ADDRESS_BITS
+from diastole_sim.program.addresses import relocate
 
 Rows = NDArray[np.int64]
+PlacePitch = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,39 +31,23 @@ class Stretches:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepAddress:
-    """Address of a stream with a row for every step. ``place``: first byte of the address in a
-    table. ``address``: address of the row of step 0. ``pitch``: bytes from row to row."""
-
-    place: int
-    address: int
-    pitch: int
-
-    def write(self, table: Bytes, first: int) -> None:
-        """Write the address to a table, in place, if memory has the rows from step ``first`` on.
-        The machine adds ``step`` times the pitch, modulo 2^40."""
-        size = ADDRESS_BITS // 8
-        moved = (self.address - first * self.pitch) % 2**ADDRESS_BITS
-        table[self.place : self.place + size] = np.frombuffer(
-            moved.to_bytes(size, "little"), np.uint8
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class TrainingStretches(Stretches):
     """Rows of a training. A stretch has ``steps`` steps, and the last stretch may have fewer.
 
     - ``by_step``: rows of every step by name of the area, as bytes with the pitch of the area.
     - ``lists``: names of all areas with rows of a stretch's steps, those of ``by_step`` among them.
-    - ``tables``: tables of descriptors by name of the area, with the ``addresses`` of the lists.
+    - ``tables``: tables of descriptors by name of the area, with the addresses of the lists in the
+      first stretch. The machine adds the step times the pitch, so later stretches need addresses
+      that are lower by the rows of all steps before.
+    - ``addresses``: places of these addresses in each table, with the pitch of the list.
     """
 
     steps: int
     by_step: Mapping[str, Bytes] = field(default_factory=dict[str, Bytes], repr=False)
     lists: tuple[str, ...] = ()
     tables: Mapping[str, Bytes] = field(default_factory=dict[str, Bytes], repr=False)
-    addresses: Mapping[str, tuple[StepAddress, ...]] = field(
-        default_factory=dict[str, tuple[StepAddress, ...]]
+    addresses: Mapping[str, tuple[PlacePitch, ...]] = field(
+        default_factory=dict[str, tuple[PlacePitch, ...]]
     )
 
     def number(self, step: int) -> int:
@@ -81,8 +66,8 @@ class TrainingStretches(Stretches):
             yield name, rows[first : first + self.steps].reshape(-1)
         for name, table in self.tables.items():
             moved = table.copy()
-            for address in self.addresses[name]:
-                address.write(moved, first)
+            for place, pitch in self.addresses[name]:
+                relocate(moved, [place], -first * pitch)
             yield name, moved
 
 

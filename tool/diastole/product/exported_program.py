@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from diastole.product.c_driver import TEXTS, named
 from diastole.product.host_view import HostView
 from diastole_sim.golden.loss_scale import LossScale
+from diastole_sim.program.addresses import ADDRESS_BYTES
 from diastole_sim.program.memory_plan import PlannedArea
 from diastole_sim.program.program import EVALUATION, LOSSES, OUTPUT, TRAINING, TrainingProgram
-from diastole_sim.program.relocation import ADDRESS_BYTES, address_places, memory_image
+from diastole_sim.program.relocation import address_places, memory_image
 
 PER_LINE = 12
 """Numbers on a line of a C array."""

@@ -6,6 +6,7 @@ import pytest
 
 from diastole_sim.graph.build import GraphBuilder
 from diastole_sim.graph.graph import GraphError, GraphParameter
+from diastole_sim.graph.perceptron import perceptron_graph
 from diastole_sim.lowering.program import training_program
 from diastole_sim.lowering.recipe import ParameterGroup, TrainingRecipe
 from diastole_sim.lowering.samples import StoredSamples
@@ -46,9 +47,10 @@ class TrainedGraph:
         panel_vectors=1024,
         microbatches=1,
         rounding="nearest",
+        formats="bf16",
         **others,
     ):
-        numerics = make_numerics(formats="bf16", block=block, roundings=rounding)
+        numerics = make_numerics(formats=formats, block=block, roundings=rounding)
         limits = make_limits(numerics, panel_vectors=panel_vectors)
         self.training, self.held_out = (samples(rng, graph, each) for each in (SAMPLES, HELD_OUT))
         usual = {"optimiser": Sgd(rate=lambda step: RATE, momentum=MOMENTUM)}
@@ -131,6 +133,28 @@ def test_microbatches(microbatches, waits, seed):
     # Numpy computes in float64, so a stochastic rounding now and then takes the other neighbour.
     tolerance = 2e-3 if options["rounding"] == "nearest" else 1e-2
     TrainedGraph(rng, graph, microbatches=microbatches, **options).check(tolerance)
+
+
+@pytest.mark.parametrize("microbatches", [1, 2, 3])
+def test_random_bits_of_an_evaluation(microbatches):
+    """An evaluation has random bits of its own, not those of a microbatch."""
+    rng = np.random.default_rng(microbatches)
+    graph = perceptron_graph((5, 3), batch=4)
+    frozen = Sgd(rate=lambda step: 0.0)
+    options = {"formats": "bfp4", "rounding": "stochastic-b", "optimiser": frozen}
+    trained = TrainedGraph(rng, graph, microbatches=microbatches, **options)
+    run = ProgramRun(program=trained.program, machine=trained.machine)
+    run.train(STEPS)
+    inputs = {"input": trained.held_out.inputs.astype(np.float64)}
+    inputs["target"] = trained.held_out.targets
+    results = []
+    for first in range(microbatches + 1):
+        trained.reference.images = {}
+        values, _ = trained.reference.forward(inputs, STEPS, first=first)
+        results.append(values[trained.recipe.result])
+    np.testing.assert_allclose(run.evaluate(), results[-1], rtol=1e-5, atol=1e-6)
+    for other in results[:-1]:
+        assert np.abs(other - results[-1]).max() > 1e-3
 
 
 class GroupedGraph(TrainedGraph):

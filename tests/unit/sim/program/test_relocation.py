@@ -7,12 +7,11 @@ import pytest
 from diastole_sim.lowering import program as lowering
 from diastole_sim.lowering.program import training_program
 from diastole_sim.lowering.recipe import TrainingRecipe
+from diastole_sim.program.addresses import relocate
 from diastole_sim.program.recipe import Sgd
 from diastole_sim.program.relocation import (
-    ADDRESS_BYTES,
     address_places,
     memory_image,
-    relocate,
 )
 from diastole_sim.train.loss_scaling import LossScaling
 from support.graphs import random_graph
@@ -98,11 +97,3 @@ def test_a_graph_at_random(seed, planned_at):
     program = check(planned_at, build)
     places = address_places(program)
     assert len(places) == len(set(places)) > 3 * len(program.parameters)
-
-
-def test_an_address_grows_over_all_of_its_bytes():
-    image = np.arange(12, dtype=np.uint8)
-    image[3:8] = [0xFF, 0xFF, 0xFF, 0x01, 0]
-    relocate(image, [3], 0x10_0000_0001)
-    assert image.tolist() == [0, 1, 2, 0, 0, 0, 2, 0x10, 8, 9, 10, 11]
-    assert ADDRESS_BYTES == 5

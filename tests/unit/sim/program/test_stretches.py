@@ -1,8 +1,8 @@
-"""Rows that a host sends: which rows, in which order, before which step."""
+"""Test the rows that a host sends to memory, and the addresses that move with the rows."""
 
 import numpy as np
 
-from diastole_sim.program.stretches import StepAddress, TrainingStretches
+from diastole_sim.program.stretches import TrainingStretches
 from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, Descriptor, Kind
 
 
@@ -32,7 +32,7 @@ def test_rows_and_addresses_of_steps():
     ]
     table = np.frombuffer(b"".join(entry.encode() for entry in entries), np.uint8)
     addresses = tuple(
-        StepAddress(place=number * DESCRIPTOR_BYTES, address=each.address, pitch=each.offset)
+        (number * DESCRIPTOR_BYTES, each.offset)
         for number, each in enumerate(entries)
         if each.per_step
     )
