@@ -169,6 +169,7 @@ class Core(wiring.Component):
                 dispatch.step.eq(self.step),
                 dispatch.following.eq(self.following),
                 vector.constant_put.eq(self.constant_put),
+                *([vector.seed.eq(self.seed)] if self.plan.vector.draws else []),
                 self.floor.eq(vector.floor),
                 self.overflowed.eq(dispatch.overflowed),
                 self.fault.eq(dispatch.fault),

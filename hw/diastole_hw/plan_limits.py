@@ -23,7 +23,12 @@ def vector_limits(plan: Plan) -> VectorLimits | None:
         return None
     chain_columns = plan.converter.chain_columns(max_convert_cols(plan))
     patches = patch_limits(plan)
-    return VectorLimits(panel_vectors=vector.panel_vectors, fed=chain_columns, patches=patches)
+    return VectorLimits(
+        panel_vectors=vector.panel_vectors,
+        fed=chain_columns,
+        patches=patches,
+        draws=vector.draws,
+    )
 
 
 def patch_limits(plan: Plan) -> PatchLimits | None:

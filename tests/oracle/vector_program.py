@@ -40,7 +40,7 @@ NEUTRAL = {w.MAX: numbers.MINUS_INFINITY, w.GT: numbers.MINUS_INFINITY, w.MIN: n
 class Input:
     """An input stream.
 
-    ``data``, by kind: a tensor of patterns (product, f32: of 32 bits, bf16: of 16), of 0 to 255
+    ``data``, by kind: a tensor of patterns (product, f32, draws: of 32 bits, bf16: of 16), of 0 to 255
     (u8) or of bits (mask), or a function (row, column) -> one of these; a list by column (column
     vector), or by row (row vector; labels: int32); the tensor that rows are gathered from, whose
     numbers are in ``rows``. Panel: none; ``first`` vector, ``pitch`` in blocks.
@@ -210,7 +210,7 @@ class Chain:
             row = stream.rows[row]
         data = stream.data
         value = data(row, column) if callable(data) else data[row][column]
-        if stream.kind in (w.KIND_PRODUCT, w.KIND_F32, w.KIND_GATHERED_F32):
+        if stream.kind in (w.KIND_PRODUCT, w.KIND_F32, w.KIND_GATHERED_F32, w.KIND_DRAWS):
             return value
         if stream.kind == w.KIND_BF16:
             return numbers.from_bf16(value)

@@ -19,7 +19,8 @@ EVERY, LAST, FIRST, NOT_LAST = range(4)
 (
     KIND_NONE, KIND_PRODUCT, KIND_F32, KIND_BF16, KIND_U8, KIND_MASK, KIND_COLUMN, KIND_ROW,
     KIND_GATHERED_F32, KIND_GATHERED_U8, KIND_LABELS, KIND_PANEL, KIND_IMAGE, KIND_CONSTANT,
-) = range(14)  # fmt: skip
+    KIND_DRAWS,
+) = range(15)  # fmt: skip
 WHOLE = (KIND_F32, KIND_BF16, KIND_U8, KIND_MASK, KIND_IMAGE)
 """Kinds of outputs that are written once in every block."""
 

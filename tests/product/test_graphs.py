@@ -171,15 +171,53 @@ def test_addresses_below_zero(np_rng, monkeypatch):
             np.testing.assert_array_equal(one, another)
 
 
+def dropping(features, *columns):
+    """Layers with dropout of their inputs, of results and of an inner gradient."""
+    builder = GraphBuilder()
+    value, before = builder.input("input", (BATCH, features)), features
+    for number, width in enumerate(columns):
+        value = builder.node("dropout", [value], {"p": 0.25 + number / 8})
+        weight = GraphParameter(name=f"{number}.weight", shape=(width, before))
+        bias = GraphParameter(name=f"{number}.bias", shape=(width,), initial="zeros")
+        operands = [value, *map(builder.parameter, (weight, bias))]
+        value, before = builder.node("linear", operands), width
+        if number < len(columns) - 1:
+            value = builder.node("relu", [builder.node("dropout", [value], {"p": 0.5})])
+    return builder.graph(builder.node("cross_entropy", [value, builder.input("target", (BATCH,))]))
+
+
+@pytest.mark.parametrize(
+    "machine, stalls, sizes",
+    [
+        ("1x1", 3, (13, 22, 6)),
+        sweep("1x1", None, (16, 24, 12)),
+        sweep("delayed", 2, (13, 40, 5)),
+        sweep("2x2", None, (21, 70, 11)),
+        sweep("3x2", 4, (13, 64, 33, 5)),
+        sweep("fast", None, (9, 31, 4)),
+    ],
+)
+def test_dropout(machine, stalls, sizes, np_rng):
+    """Chains at the drain and over memory read random numbers, in two microbatches."""
+    graph = dropping(*sizes)
+    optimiser = Sgd(rate=lambda step: 0.05, momentum=0.5)
+    has_choices = program_limits(MACHINES[machine]).has_choices
+    precision = PRECISION if has_choices else None
+    program = programs(
+        machine, graph, np_rng, optimiser, microbatches=2, precision=precision
+    )
+    check(machine, program, stalls)
+
+
 @pytest.mark.parametrize(
     "machine, seed",
     [("1x1", 0), *(sweep(name, seed) for name in ("1x1", "2x2", "delayed") for seed in range(6))],
 )
 def test_a_graph_at_random(machine, seed):
     rng = np.random.default_rng([seed, 8])
-    graph = random_graph(rng, 6 + seed % 3, dropout=False)
+    graph = random_graph(rng, 6 + seed % 3)
     while graph.output not in graph.differentiated:  # every parameter is frozen
-        graph = random_graph(rng, 6 + seed % 3, dropout=False)
+        graph = random_graph(rng, 6 + seed % 3)
     optimiser = Sgd(rate=lambda step: 0.001, momentum=0.5)
     scaling = LossScaling(exponent=3) if seed % 2 else None
     clip = 0.5 if seed % 3 == 2 else None

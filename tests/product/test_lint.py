@@ -44,6 +44,13 @@ def test_presets_as_they_are_pass_the_lint_of_their_readme(name, capfd):
     assert lint.yosys(product) == ""
 
 
+def test_a_machine_with_random_numbers_passes_the_lint(capfd):
+    product = cached_product(STEPS_1X1)
+    assert lint.verilator(product) == []
+    assert lint.slang(product, capfd)[0] == []
+    assert lint.yosys(product) == ""
+
+
 def test_two_ports_behind_registers_have_no_loop():
     """Whether a bank takes a word hangs on the word that waits before it, never the other way."""
     assert lint.yosys(cached_product(MACHINES["registered"])) == ""

@@ -27,12 +27,12 @@ STEPS = 5
 
 
 def machine(rows, cols, block, *, tables=None, **array):
-    """With a vector unit and a small panel. ``tables``: of its document, others."""
+    """With a vector unit, random numbers and a small panel. ``tables``: of its document, others."""
     return from_document(
         {
             "name": f"steps_{rows}x{cols}",
             "array": {"rows": rows, "cols": cols, "block": block, **array},
-            "vector": {"enable": True, "panel_kib": 16},
+            "vector": {"enable": True, "panel_kib": 16, "draws": True},
         }
         | (tables or {})
     )

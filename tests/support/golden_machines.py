@@ -36,9 +36,10 @@ UNTOUCHED = 0xA5
 
 
 def make_machine(numerics, *, data_width=64, panel_vectors=1024, memory_bytes=1 << 20, seed=77):
-    """A machine that takes any nest; its memory is full of ``UNTOUCHED``."""
+    """A machine that takes any nest, and has random numbers; its memory is full of
+    ``UNTOUCHED``."""
     nests = ProductNests(forward=NESTS, dx=NESTS, dw=NESTS)
-    vector = VectorLimits(panel_vectors=panel_vectors)
+    vector = VectorLimits(panel_vectors=panel_vectors, draws=True)
     limits = Limits.of(numerics, data_width=data_width, nests=nests, vector=vector)
     machine = GoldenMachine(numerics, limits, memory_bytes=memory_bytes, seed=seed)
     machine.memory.write(0, np.full(memory_bytes, UNTOUCHED, np.uint8))
@@ -148,6 +149,9 @@ class PlacedScene:
             return placed(stream)
         if kind == w.KIND_PRODUCT:
             return Descriptor(kind=Kind.PRODUCT)
+        if kind == w.KIND_DRAWS:
+            stream.data.seed, stream.data.step = bench.machine.seed, self.step
+            return Descriptor(kind=Kind.DRAWS, pitch=stream.data.tag)
         if kind in (w.KIND_COLUMN, w.KIND_ROW, w.KIND_LABELS):
             address = bench.put(little([each & 0xFFFFFFFF for each in stream.data], 4))
             return self._steps(Descriptor(kind=kind, address=address))

@@ -43,7 +43,7 @@ def patterns(values):
     return np.asarray(values, dtype=np.float32).view(np.uint32).tolist()
 
 
-def golden_input(stream):
+def golden_input(stream, scene):
     """A stream of the judge's as values that broadcast to the tensor, or its place in the panel."""
     if stream.kind == w.KIND_PANEL:
         return placed(stream)
@@ -53,6 +53,9 @@ def golden_input(stream):
         return floats(stream.data)[:, None]
     if stream.kind == w.KIND_LABELS:
         return floats([from_label(each) for each in stream.data])[:, None]
+    if stream.kind == w.KIND_DRAWS:
+        rows, cols = scene.size
+        return floats([[stream.data(row, col) for col in range(cols)] for row in range(rows)])
     element = {
         w.KIND_BF16: from_bf16,
         w.KIND_U8: integer,
@@ -79,7 +82,7 @@ def golden_chain(scene):
     return ChainRun(
         program=instructions(scene.words),
         order=Order.of_lines(walk, scene.lines),
-        inputs={n: golden_input(each) for n, each in enumerate(scene.inputs) if each},
+        inputs={n: golden_input(each, scene) for n, each in enumerate(scene.inputs) if each},
         outputs={n: placed(each) for n, each in enumerate(scene.outputs) if each},
         panel=panel,
         constants=floats(scene.constants),

@@ -4,7 +4,7 @@ what a program must come close to."""
 import numpy as np
 
 from diastole_sim.golden.numpy_device import NumpyDevice
-from diastole_sim.graph.operations.operation import OperationUse
+from diastole_sim.graph.operations.operation import OperationUse, StepDraws
 from diastole_sim.graph.operations.table import OPERATIONS
 from diastole_sim.lowering.program import first_parameters
 
@@ -15,7 +15,7 @@ class QuantisedGraph:
 
     def __init__(self, recipe, numerics, update, seed=0):
         self.recipe, self.graph, self.update = recipe, recipe.graph, update
-        self.device = NumpyDevice(numerics, seed)
+        self.device, self.seed = NumpyDevice(numerics, seed), seed
         self.parameters = {
             name: each.astype(np.float32) for name, each in first_parameters(recipe).items()
         }
@@ -43,10 +43,17 @@ class QuantisedGraph:
                 found.setdefault(name, number)
         return found
 
-    def forward(self, inputs, step, first=0):
-        """All values, and what gradients need. ``first``: number of the first layer."""
+    def use(self, place, node, step, microbatch=None):
+        """Of node number ``place``, which has random numbers in a microbatch."""
+        draws = None if microbatch is None else StepDraws(seed=self.seed, step=step)
+        number = place + (microbatch or 0) * len(self.graph.nodes)
+        return OperationUse(attributes=node.attributes, tag=4 * number + 3, draws=draws)
+
+    def forward(self, inputs, step, first=0, microbatch=None):
+        """All values, and what gradients need. ``first``: number of the first layer.
+        ``microbatch``: None for an evaluation."""
         values, kept, layers, number = dict(inputs), {}, self.layers(), 0
-        for node in self.graph.nodes:
+        for place, node in enumerate(self.graph.nodes):
             operation = OPERATIONS[node.operation]
             if node.operation == "linear":
                 x, weight, *bias = node.operands
@@ -62,7 +69,7 @@ class QuantisedGraph:
                 number += 1
                 continue
             operands = [values[name] for name in node.operands]
-            use = OperationUse(attributes=node.attributes, tag=0, draws=None)
+            use = self.use(place, node, step, microbatch)
             values[node.name], kept[node.name] = operation.value(operands, use)
         return values, kept
 
@@ -72,16 +79,16 @@ class QuantisedGraph:
         every = [np.split(each, count) for each in inputs.values()]
         for number in range(count):
             own = {name: each[number] for name, each in zip(inputs, every, strict=True)}
-            losses.append(self.microbatch(own, step, number * self.recipe.depth, gradients))
+            losses.append(self.microbatch(own, step, number, gradients))
         for name, gradient in gradients.items():
             updated = self.update(name, self.parameters[name].astype(np.float64), gradient)
             self.parameters[name] = updated.astype(np.float32)
         return float(np.mean(losses))
 
-    def microbatch(self, inputs, step, first, gradients):
+    def microbatch(self, inputs, step, microbatch, gradients):
         """The loss of the microbatch; adds to the gradients of the step."""
-        self.images = {}
-        values, kept = self.forward(inputs, step, first)
+        self.images, first = {}, microbatch * self.recipe.depth
+        values, kept = self.forward(inputs, step, first, microbatch)
         parts = {self.graph.output: {(0, 0): np.float64(1 / self.recipe.microbatches)}}
         grown = self.graph.differentiated
         order = {node.name: number for number, node in enumerate(self.graph.nodes)}
@@ -103,7 +110,7 @@ class QuantisedGraph:
                     if name in grown:
                         gradients[name] = gradients.get(name, 0) + gradient
                 continue
-            use = OperationUse(attributes=node.attributes, tag=0, draws=None)
+            use = self.use(order[node.name], node, step, microbatch)
             by_operand = OPERATIONS[node.operation].gradient(above, kept[node.name], use)
             for place, (name, part) in enumerate(zip(node.operands, by_operand, strict=True)):
                 if name in grown and part is not None:

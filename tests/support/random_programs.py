@@ -4,10 +4,12 @@ They use every operation, source, flag and kind of stream; see :func:`random_sce
 """
 
 import copy
+import struct
 from dataclasses import dataclass
 
 from oracle import vector_program as judge
 from oracle import vector_words as w
+from oracle.threefry import draw
 from oracle.vector_numbers import to_bf16
 from oracle.vector_program import Input, Output
 from oracle.vector_words import Instruction
@@ -23,6 +25,21 @@ MEMORY_INPUTS = (
 )  # fmt: skip
 OUTPUTS = (*w.WHOLE, w.KIND_PANEL, w.KIND_CONSTANT)
 WRITTEN_BY_CHAINS = range(192, 252)
+
+
+@dataclass
+class Drawn:
+    """Random numbers of a tensor as patterns, a function of (row, column)."""
+
+    columns: int
+    tag: int
+    seed: int = 0
+    step: int = 0
+
+    def __call__(self, row, column):
+        keys = {"seed": self.seed, "tag": self.tag, "step": self.step}
+        number = draw(index=row * self.columns + column, bits=16, **keys) / 2**16
+        return int.from_bytes(struct.pack("<f", number), "little")
 
 
 @dataclass
@@ -97,12 +114,13 @@ def random_scene(
     down=None,
     undefined=False,
     split=True,
+    draws=False,
 ):
     """A valid chain.
 
     ``undefined``: registers may be read before they are written (NaN in the model, anything in
     hardware). ``split``: a whole output may be written by two instructions, one in the last block
-    of a line and one in all others. Panel streams often lie a multiple of B apart, and an
+    of a line and one in all others. ``draws``: an input has random numbers. Panel streams often lie a multiple of B apart, and an
     instruction reads one panel once.
     """
     walk = walk or rng.choice(("rows", "columns", "tiles"))
@@ -118,7 +136,7 @@ def random_scene(
     wild = rng.random() < 0.3
     whole_lines = walk != "tiles" or tile[1] == wide
     streams = _Streams(rng, block, size, wild)
-    inputs, outputs = streams.inputs(walk), streams.outputs(walk, whole_lines)
+    inputs, outputs = streams.inputs(walk, draws), streams.outputs(walk, whole_lines)
     program = _Program(rng, block, inputs, outputs, undefined, split, whole_lines)
     return Scene(
         words=program.words(length or rng.randrange(1, 33)),
@@ -149,10 +167,13 @@ class _Streams:
         self.base = rng.randrange(block)
         self.vectors = self.base
 
-    def inputs(self, walk):
+    def inputs(self, walk, draws):
         kinds = [self.rng.choice((*MEMORY_INPUTS, 0, w.KIND_PANEL)) for _ in range(4)]
         if walk == "tiles":
             kinds[self.rng.randrange(4)] = w.KIND_PRODUCT
+        if draws:
+            places = [n for n, kind in enumerate(kinds) if kind != w.KIND_PRODUCT]
+            kinds[self.rng.choice(places or [3])] = w.KIND_DRAWS
         return [self.input(kind) if kind else None for kind in kinds]
 
     def outputs(self, walk, whole_lines):
@@ -199,6 +220,8 @@ class _Streams:
             data = [self.pattern() for _ in range(rows)]
         elif kind == w.KIND_LABELS:
             data = [self.label() for _ in range(rows)]
+        elif kind == w.KIND_DRAWS:
+            data = Drawn(columns, rng.getrandbits(32))
         elif kind != w.KIND_PANEL:
             height = rng.randrange(1, 2 * rows + 1)
             is_float = kind == w.KIND_GATHERED_F32

@@ -17,10 +17,10 @@ BATCH, SAMPLES, HELD_OUT = 9, 40, 14
 WIDTHS = (13, 11, 7)
 
 
-def make_limits(numerics, *, panel_vectors=1024, data_width=64, nests=NESTS):
-    """Of a machine with a vector unit."""
+def make_limits(numerics, *, panel_vectors=1024, data_width=64, nests=NESTS, draws=True):
+    """Of a machine with a vector unit. ``draws``: and with random numbers."""
     every = ProductNests(forward=nests, dx=nests, dw=nests)
-    vector = VectorLimits(panel_vectors=panel_vectors)
+    vector = VectorLimits(panel_vectors=panel_vectors, draws=draws)
     return Limits.of(numerics, data_width=data_width, nests=every, vector=vector)
 
 

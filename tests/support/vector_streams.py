@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from diastole_hw.vector.stream_layouts import VectorShape
 from diastole_sim.spec.stream_table import Kind
+from oracle.threefry import draw
 
 MINUS_ONE = 0xBF80_0000
 SPECIALS = (
@@ -17,8 +18,14 @@ SPECIALS = (
 LABELS = (0, 1, 2**24 - 1, 2**24, 2**24 + 1, 2**25, 2**31 - 1, 2**32 - 1, 2**31)
 
 
-def vector_shape(block: int, data_width: int) -> VectorShape:
-    return VectorShape(block=block, data_width=data_width, specials=1, panel_vectors=16)
+DRAWN = {"seed": 0x1234_5678, "step": 0xFEDC_BA98}
+"""Seed and step of random numbers."""
+
+
+def vector_shape(block: int, data_width: int, *, draws: bool = False) -> VectorShape:
+    return VectorShape(
+        block=block, data_width=data_width, specials=1, panel_vectors=16, draws=draws
+    )
 
 
 def bits_of(number: float) -> int:
@@ -103,6 +110,7 @@ class Memory:
 
     data: bytearray
     side: int
+    cols: int
 
     def __post_init__(self):
         self.touched: set[int] = set()
@@ -114,6 +122,9 @@ class Memory:
     def number(self, stream: Stream, row: int, col: int) -> int:
         """Element (row, col) of an input, as bits of a binary32."""
         kind, at, side = stream.kind, stream.address, self.side
+        if kind == Kind.DRAWS:
+            index = row * self.cols + col
+            return bits_of(draw(tag=stream.pitch, index=index, bits=16, **DRAWN) / 2**16)
         if kind == Kind.COLUMN:
             return self.word(at + 4 * col, 4)
         if kind == Kind.ROW:
@@ -184,5 +195,7 @@ class Layout:
         if kind == Kind.MASK:
             pitch = self._whole(-(-wide * self.side**2 // 8)) + self.beat * self.rng.randrange(3)
             return Stream(kind=kind, address=self._take(pitch * high), pitch=pitch)
+        if kind == Kind.DRAWS:
+            return Stream(kind=kind, pitch=self.rng.getrandbits(32))
         size = {Kind.COLUMN: self.cols, Kind.ROW: self.rows, Kind.LABELS: self.rows}.get(Kind(kind))
         return Stream(kind=kind, address=self._take(4 * size) if size else 0)

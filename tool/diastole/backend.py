@@ -177,7 +177,7 @@ def program_limits(config: Config) -> Limits:
     vector = vector_limits(plan)
     if vector is None:
         nests = ProductNests(forward=HOSTED, dx=HOSTED, dw=HOSTED)
-        hosted = VectorLimits(panel_vectors=HOSTED_VECTORS)
+        hosted = VectorLimits(panel_vectors=HOSTED_VECTORS, draws=True)
         return Limits.of(config.numerics, data_width=plan.data_width, nests=nests, vector=hosted)
     return Limits.of(config.numerics, data_width=plan.data_width, nests=plan.nests, vector=vector)
 

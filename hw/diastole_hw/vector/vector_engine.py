@@ -101,6 +101,8 @@ class VectorEngine(wiring.Component):
         Usable at any time.
     eps, widths, width_put_en, width_put, last
         Further ports of the scale slots, only with ``shape.has_choices``. Usable at any time.
+    seed : In(32)
+        Seed of random numbers, stable while a chain is under way. Only with ``shape.draws``.
     working : Out(1)
         High in every cycle of an instruction.
     """
@@ -151,6 +153,7 @@ class VectorEngine(wiring.Component):
                 "working": Out(1),
             }
             | (WIDTH_PORTS if shape.has_choices else {})
+            | ({"seed": In(32)} if shape.draws else {})
         )
 
     def elaborate(self, platform):
@@ -266,12 +269,16 @@ class VectorEngine(wiring.Component):
         """Return the error code of a refused chain, 0 if the chain is accepted. The code is valid
         after the set-up, when the tiles have arrived."""
         narrow = Signal()  # tiles of the product do not hold whole rows
-        beyond = Signal()  # an image is too wide for the converter, or the chain has several images
+        beyond = Signal()  # an image is too wide for the converter, or a unit has several streams
         unread = Signal()  # no instruction reads the product
         refusal = Signal(8)
         images = [self._makes(setup, number, Kind.IMAGE) for number in range(OUTPUTS)]
+        several = reduce(add, images) > 1
         inputs = [setup.streams[number] for number in range(INPUTS)]
         products = [each.used & (each.kind == Kind.PRODUCT) for each in inputs]
+        if self.shape.draws:  # there is a single source of random numbers
+            drawn = [each.used & (each.kind == Kind.DRAWS) for each in inputs]
+            several |= reduce(add, drawn) > 1
         rows = [self._makes(setup, number, Kind.ROW) for number in range(OUTPUTS)]
         classes = [setup.streams[INPUTS + number].tensor_class for number in range(OUTPUTS)]
         unfit = self._unfit(m, chain, tiles)
@@ -280,7 +287,6 @@ class VectorEngine(wiring.Component):
             most = Array((*self.chain_columns, 0))[cls]
             wide.append(image & (chain.cols > Mux(narrow & (cls < 3), self.widest, most)))
             odd.append(image & Array(unfit)[cls])
-        several = reduce(add, images) > 1
         m.d.comb += [
             narrow.eq(self._narrow(chain, tiles)),
             beyond.eq(Cat(wide).any() | several),
@@ -442,6 +448,12 @@ class VectorEngine(wiring.Component):
             self.control.waits.output.eq(core.waits_outputs),
             self.control.waits.special.eq(core.waits_specials),
         ]
+        if self.shape.draws:
+            m.d.comb += [
+                inputs.seed.eq(self.seed),
+                inputs.step.eq(self.control.step),
+                inputs.columns_of_tensor.eq(chain.cols),
+            ]
         wiring.connect(m, core.output_block, outputs.output_block)
         wiring.connect(m, wiring.flipped(self.product), inputs.product)
         wiring.connect(m, outputs.image, wiring.flipped(self.image))

@@ -19,7 +19,7 @@ from diastole_sim.golden.memory import Bytes, GoldenMemory, OutsideError
 from diastole_sim.golden.tables import Tables
 from diastole_sim.golden.vector.chain_run import ChainRun, Input, run_chain
 from diastole_sim.golden.vector.order import Order
-from diastole_sim.golden.vector.streams import read_stream, write_stream
+from diastole_sim.golden.vector.streams import drawn_numbers, read_stream, write_stream
 from diastole_sim.spec.chains import chain_faults, named_streams
 from diastole_sim.spec.command import Command, scale_exponent
 from diastole_sim.spec.command_check import decode
@@ -443,6 +443,8 @@ class GoldenMachine:
         if stream.kind == Kind.PRODUCT:
             assert product is not None
             return product
+        if stream.kind == Kind.DRAWS:
+            return drawn_numbers(order, seed=self.seed, tag=stream.pitch, step=self.step)
         listed = self.tables.descriptors[stream.aux] if stream.kind in GATHERED else None
         return read_stream(stream, self.memory, order, self.step, listed)
 

@@ -19,6 +19,18 @@ RANDOM_CLASS = 3
 classes 0 to 2."""
 
 
+def draws_tag(number: int) -> int:
+    """Return the tag of the random numbers of a graph's node, from the node's number."""
+    return 4 * number + RANDOM_CLASS
+
+
+def step_draws(graph: Graph, *, seed: int, step: int, microbatches: int = 1) -> StepDraws:
+    """Return the random numbers of a step. A node of a further microbatch has a tag of its own,
+    behind the tags of all nodes."""
+    distance = draws_tag(len(graph.nodes)) - draws_tag(0)
+    return StepDraws(seed=seed, step=step, microbatches=microbatches, tags=distance)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
     """Result of a forward pass.
@@ -102,7 +114,7 @@ def _sum(parts: Mapping[tuple[int, int], Array]) -> Array:
 
 
 def _use(node: Node, number: int, draws: StepDraws | None) -> OperationUse:
-    return OperationUse(attributes=node.attributes, tag=4 * number + RANDOM_CLASS, draws=draws)
+    return OperationUse(attributes=node.attributes, tag=draws_tag(number), draws=draws)
 
 
 def _checked(

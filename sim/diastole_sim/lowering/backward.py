@@ -12,7 +12,7 @@ from diastole_sim.lowering.schedule import Multiplication, ProgramSchedule
 from diastole_sim.lowering.updates import Updates
 from diastole_sim.program.chains.elementwise import added
 from diastole_sim.program.chains.sums import panel_sums
-from diastole_sim.program.fusion import ChainPart
+from diastole_sim.program.fusion import ChainPart, Source
 
 Place = tuple[int, int]
 """Place of a reader: number of the node, and number of the operand."""
@@ -142,7 +142,9 @@ class BackwardPass:
                 if name in wanted:
                     self._parts[wanted[name]][number, place] = above
             return
-        sources = {"above": above, "kept": self.forward.kept(node)}
+        sources: dict[str, Source] = {"above": above, "kept": self.forward.kept(node)}
+        if operation.random:
+            sources["draws"] = self.forward.draws(node)
         sources |= {name: self.forward.value[operand] for name, operand in operands.items()}
         targets = {name: self._name(operand, node, name) for name, operand in wanted.items()}
         part = ChainPart(

@@ -136,6 +136,7 @@ def evaluation_commands(
         rows=rows,
         first_layer=recipe.layers_of_step,
         bias_of=lambda name: parameters.biases[name].stored["w"],
+        training=False,
     )
     forward.write()
     result = plan.tensor(OUTPUT, Kind.F32, rows, recipe.columns(recipe.result))

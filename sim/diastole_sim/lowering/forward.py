@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from diastole_sim.graph.gradients import draws_tag
 from diastole_sim.graph.graph import Node
 from diastole_sim.graph.operations.linear import LinearOp
 from diastole_sim.graph.operations.operation import ElementOperation
@@ -12,8 +13,9 @@ from diastole_sim.lowering.samples import StoredSamples
 from diastole_sim.lowering.schedule import Multiplication, ProgramSchedule
 from diastole_sim.lowering.tensors import named
 from diastole_sim.program.chains.inputs import add_bias_alone, input_bytes, input_floats
-from diastole_sim.program.fusion import ChainPart
+from diastole_sim.program.fusion import ChainPart, Source
 from diastole_sim.program.memory_plan import BoundStream
+from diastole_sim.spec.stream_table import Descriptor, Kind
 
 
 def input_part(
@@ -42,6 +44,7 @@ class ForwardPass:
     - ``first_layer``: number of the first linear layer. Layers of an evaluation are numbered after
       the layers of the training.
     - ``bias_of``: function that returns the place of a bias, from the name.
+    - ``training``: False for an evaluation, in which nothing is random.
 
     ``value`` gives the value that holds the result of a node. The result of an operation that
     changes nothing is the operand.
@@ -57,7 +60,9 @@ class ForwardPass:
         first_layer: int,
         bias_of: Callable[[str], BoundStream],
         microbatch: int = 0,
+        training: bool = True,
     ):
+        self.training = training
         self.recipe, self.parameters, self.schedule = recipe, parameters, schedule
         self.rows, self.first_layer, self.bias_of = rows, first_layer, bias_of
         self.microbatch = microbatch
@@ -71,7 +76,7 @@ class ForwardPass:
         """Return the value of the samples and of every node but the loss."""
         values = {self.recipe.samples: self.named(self.recipe.samples)}
         for node in self.recipe.graph.nodes:
-            alias = _changes_nothing(node)
+            alias = self._changes_nothing(node)
             values[node.name] = values[node.operands[0]] if alias else self.named(node.name)
         return values
 
@@ -115,27 +120,38 @@ class ForwardPass:
             self.schedule.add(part)
 
     def _elements(self, node: Node) -> None:
+        if self._changes_nothing(node):
+            return
         operation = OPERATIONS[node.operation]
         assert isinstance(operation, ElementOperation)
         chain = operation.forward_chain(node.attributes)
-        if chain is None:
-            return
+        assert chain is not None
         outputs = {"value": self.value[node.name]}
         if "kept" in chain.outputs:
             outputs["kept"] = self.kept(node)
         names = zip(operation.operands, node.operands, strict=False)
+        inputs: dict[str, Source] = {name: self.value[operand] for name, operand in names}
+        if operation.random:
+            inputs["draws"] = self.draws(node)
         part = ChainPart(
             chain=chain,
             shape=(self.rows, self.recipe.columns(node.name)),
-            inputs={name: self.value[operand] for name, operand in names},
+            inputs=inputs,
             outputs=outputs,
         )
         self.schedule.add(part)
 
+    def draws(self, node: Node) -> BoundStream:
+        """Return the random numbers of a node in this microbatch."""
+        graph = self.recipe.graph
+        number = graph.nodes.index(node) + self.microbatch * len(graph.nodes)
+        stream = Descriptor(kind=Kind.DRAWS, pitch=draws_tag(number))
+        return BoundStream(name=self.named(f"draws of {node.name}"), descriptor=stream)
 
-def _changes_nothing(node: Node) -> bool:
-    """Return whether the result of a node is the first operand."""
-    operation = OPERATIONS[node.operation]
-    return (
-        isinstance(operation, ElementOperation) and operation.forward_chain(node.attributes) is None
-    )
+    def _changes_nothing(self, node: Node) -> bool:
+        """Return whether the result of a node is the first operand."""
+        operation = OPERATIONS[node.operation]
+        if not isinstance(operation, ElementOperation):
+            return False
+        idle = operation.random and not self.training
+        return idle or operation.forward_chain(node.attributes) is None

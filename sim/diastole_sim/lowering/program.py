@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diastole_sim.graph.graph import HE, ONES
-from diastole_sim.graph.operations.operation import LossUse
+from diastole_sim.graph.operations.operation import ElementOperation, LossUse
+from diastole_sim.graph.operations.table import OPERATIONS
 from diastole_sim.lowering.backward import BackwardPass
 from diastole_sim.lowering.evaluation import (
     convert_weights,
@@ -71,8 +72,10 @@ def training_program(
     room: Room = ROOM_FOR_ALL,
 ) -> TrainingProgram:
     """Return the program for a machine with these numerics and limits. ``room``: room for samples.
-    ValueError if the machine has no vector unit, if scales must be given by the host, or if tables
-    or panel of the vector unit are too small."""
+    ValueError if the machine has no vector unit, if scales must be given by the host, if an
+    operation needs random numbers that the machine has not, or if tables or panel of the vector
+    unit are too small."""
+    _require_draws(recipe, limits)
     plan = memory_plan(recipe, numerics, limits)
     tensors = ProgramTensors(recipe, training, held_out, first_parameters(recipe), plan, room)
     builder = _Builder(tensors, Writer(plan, limits), limits)
@@ -80,6 +83,17 @@ def training_program(
     if program.sent is None:
         return program
     return replace(program, sent=_with_addresses(program.sent, program))
+
+
+def _require_draws(recipe: TrainingRecipe, limits: Limits) -> None:
+    """ValueError if an operation needs random numbers that the machine has not."""
+    for node in recipe.graph.nodes:
+        operation = OPERATIONS[node.operation]
+        random = isinstance(operation, ElementOperation) and operation.random
+        if random and limits.vector is not None and not limits.vector.draws:
+            raise ValueError(
+                f"{node} needs random numbers, which a machine has with vector.draws = true"
+            )
 
 
 def _with_addresses(sent: TrainingStretches, program: TrainingProgram) -> TrainingStretches:

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 
+from diastole_sim.perf.drawn_inputs import DrawnTimes
 from diastole_sim.perf.modelled_vector import ChainTask, ModelledVector, VisitedBlock
 from diastole_sim.spec.sizes.queues import DIGIT_BITS, INPUT_BLOCKS, OPEN_READS
 from diastole_sim.spec.stream_table import ELEMENT_BITS, GATHERED, IN_MEMORY, Descriptor, Kind
@@ -53,6 +54,10 @@ class ChainInputs:
         self.released = deque([now - 2] * INPUT_BLOCKS)
         self.product = now  # the cycle after the last row of a product
         self.read_beats = 0
+        kinds = {each.kind for each in task.inputs.values()}
+        self.drawn = (
+            DrawnTimes(vector.block, task.walk.cols, now) if Kind.DRAWS in kinds else None
+        )
         self.several = sum(each.kind in GATHERED for each in task.inputs.values()) > 1
         self.lists_always = task.walk.by_columns or self.several
         self.located: list[int] = []  # when the rows of the present line's list are located
@@ -62,12 +67,18 @@ class ChainInputs:
         """Return, for every input, the cycle from which an instruction that reads the block may be
         taken. ``product``: first cycle in which a row of the product could arrive."""
         begin = max(self.next_begin, self.released.popleft() + 1)
+        if self.drawn is not None:
+            begin = max(begin, self.drawn.ready)
+            self.drawn.begin(block, begin)
         input_cycles: dict[int, int] = {}
         request = begin
         for number, stream in sorted(self.task.inputs.items()):
             if stream.kind == Kind.PRODUCT:
                 self.product = max(self.product, product, begin + 1) + self.vector.block
                 input_cycles[number] = self.product - 1 + COUNTED
+            elif stream.kind == Kind.DRAWS:
+                assert self.drawn is not None
+                input_cycles[number] = self.drawn.done + COUNTED
             elif stream.kind in IN_MEMORY:
                 request = self._input(stream, block, request)
                 input_cycles[number] = self.beat + COUNTED

@@ -354,6 +354,10 @@ class _Fusion:
         if own not in self.inputs:
             if len(self.inputs) == INPUTS:
                 raise FusionError("the parts read too many streams")
+            if Kind.DRAWS in port.kinds and any(
+                Kind.DRAWS in each.kinds for each in self.inputs.values()
+            ):
+                raise FusionError("the parts read random numbers of two tensors")
             self.inputs[own] = replace(port, number=len(self.inputs))
             self.sources[own] = source
         return f"s{self.inputs[own].number}"

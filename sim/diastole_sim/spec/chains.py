@@ -81,6 +81,8 @@ def chain_faults(
     if kinds.count(Kind.IMAGE) > 1:  # there is a single converter
         codes.add(ErrorCode.BAD_STREAM)
     read_kinds = [stream.kind for stream in reads.values()]
+    if read_kinds.count(Kind.DRAWS) > 1:  # there is a single source of random numbers
+        codes.add(ErrorCode.BAD_STREAM)
     if command.opcode in CHAINED and Kind.PRODUCT not in read_kinds:  # nothing would take it
         codes.add(ErrorCode.BAD_STREAM)
     if command.opcode in CHAINED and not _has_whole_rows(command, limits):
@@ -107,6 +109,7 @@ def _bad_streams(
         scale_slots=SCALE_SLOTS,
         constants=CONSTANTS,
         choices=limits.choices,
+        draws=vector.draws,
     )
     images = [stream for stream in writes.values() if stream.kind == Kind.IMAGE]
     cut = command.opcode in CHAINED and not _has_whole_rows(command, limits)

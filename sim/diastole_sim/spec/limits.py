@@ -97,13 +97,14 @@ class VectorLimits:
     the widest tensor that a chain may give the converter by whole rows, 0 for none. ``drains``: the
     unit takes results of products. ``patches``: limits of patches in which results may be converted
     if tiles of the product do not hold whole rows; None if the converter takes no patches.
-    ValueError if a number is out of range.
+    ``draws``: chains may read random numbers. ValueError if a number is out of range.
     """
 
     panel_vectors: int
     fed: tuple[int, int, int] = (MAX_SIZE, MAX_SIZE, MAX_SIZE)
     drains: bool = True
     patches: PatchLimits | None = None
+    draws: bool = False
 
     def __post_init__(self) -> None:
         require_int("panel_vectors", self.panel_vectors, 2, MAX_ENTRIES)
@@ -125,6 +126,7 @@ class VectorLimits:
             fed=(x, w, dy),
             drains=values["drains"],
             patches=patches and PatchLimits.from_dict(patches),
+            draws=values["draws"],
         )
 
 

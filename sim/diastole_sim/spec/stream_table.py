@@ -38,6 +38,7 @@ class Kind(IntEnum):
     PANEL = 11
     IMAGE = 12
     CONSTANT = 13
+    DRAWS = 14
 
 
 KIND_MEANINGS = {
@@ -58,9 +59,11 @@ KIND_MEANINGS = {
     Kind.PANEL: "in, out: on-chip memory of B-float vectors, read and written in program order",
     Kind.IMAGE: "out: an image, which the converter makes in the format of the class",
     Kind.CONSTANT: "out: row slot 0, lane 0 of the last block of the walk goes to K[address]",
+    Kind.DRAWS: "in: a random number for every element: a draw of 16 bits times 2^-16, from 0, "
+    "below 1. Machines with `vector.draws` have the kind, for one input of a chain",
 }
 
-INPUT_KINDS = tuple(kind for kind in Kind if Kind.PRODUCT <= kind <= Kind.PANEL)
+INPUT_KINDS = (*(kind for kind in Kind if Kind.PRODUCT <= kind <= Kind.PANEL), Kind.DRAWS)
 OUTPUT_KINDS = (
     *(Kind.F32, Kind.BF16, Kind.U8, Kind.MASK, Kind.COLUMN, Kind.ROW),
     *(Kind.PANEL, Kind.IMAGE, Kind.CONSTANT),
@@ -156,7 +159,7 @@ FIELDS = (
         low=64,
         bits=32,
         meaning="rows: bytes from row to row; mask: bytes from one row of blocks to the next; "
-        "panel: blocks; image: tag",
+        "panel: blocks; image, draws: tag",
     ),
     StreamField(
         name="offset",
@@ -240,7 +243,8 @@ class Walk:
 class StreamLimits:
     """Limits of a machine: bits of a beat, vectors of the panel, scale slots, constants.
 
-    ``choices``: for every class, whether the machine decides the widths of tensors.
+    ``choices``: for every class, whether the machine decides the widths of tensors. ``draws``: the
+    machine has streams of random numbers.
     """
 
     data_width: int
@@ -248,6 +252,7 @@ class StreamLimits:
     scale_slots: int = 255
     constants: int = 256
     choices: tuple[bool, bool, bool] = (False, False, False)
+    draws: bool = False
 
     @property
     def beat_bytes(self) -> int:
@@ -296,6 +301,8 @@ def _faults(
     kind = Kind(stream.kind)
     if kind == Kind.PRODUCT and not of_product:
         yield "only a chain of a product can read a product"
+    if kind == Kind.DRAWS and not limits.draws:
+        yield "the machine has no streams of random numbers (vector.draws)"
     yield from _unused_fields(stream, kind, output)
     if kind == Kind.PANEL:
         yield from _panel_faults(stream, walk, limits, output)
@@ -336,14 +343,15 @@ def _list_faults(
 def _unused_fields(stream: Descriptor, kind: Kind, output: bool) -> Iterator[str]:
     """Yield the fields that are not 0 and have no meaning for the kind."""
     used = {
-        "address": kind != Kind.PRODUCT,
+        "address": kind not in (Kind.PRODUCT, Kind.DRAWS),
         "tensor_class": kind == Kind.IMAGE,
         "per_step": kind in IN_MEMORY,
         "watch": output,
         "aux": kind in (Kind.IMAGE, Kind.PANEL, *GATHERED),
         "by_slot": kind == Kind.IMAGE,
         "decides": kind == Kind.IMAGE,
-        "pitch": kind in ROWS or kind == Kind.IMAGE or (kind == Kind.PANEL and stream.aux == 0),
+        "pitch": kind in (*ROWS, Kind.IMAGE, Kind.DRAWS)
+        or (kind == Kind.PANEL and stream.aux == 0),
         "offset": kind == Kind.IMAGE or stream.per_step == 1,
         "rest": False,
     }

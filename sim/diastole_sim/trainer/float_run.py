@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diastole_sim.device.interface import Floats
-from diastole_sim.graph.gradients import Evaluation, differentiate, evaluate
+from diastole_sim.graph.gradients import Evaluation, differentiate, evaluate, step_draws
+from diastole_sim.graph.operations.operation import StepDraws
 from diastole_sim.lowering.program import first_parameters
 from diastole_sim.lowering.recipe import TrainingRecipe
 from diastole_sim.program.chain import Chain
@@ -43,7 +44,11 @@ class FloatRun:
 
     def step(self, number: int) -> float:
         """Do one step and return the loss before the update."""
-        found = self._evaluated(self.training.take(self.recipe.batches[number]))
+        recipe = self.recipe
+        draws = step_draws(
+            recipe.graph, seed=recipe.seed, step=number, microbatches=recipe.microbatches
+        )
+        found = self._evaluated(self.training.take(recipe.batches[number]), draws)
         gradients = differentiate(found)
         trained = [name for name in self.state if self.recipe.graph.parameters[name].trainable]
         every = [{**each.constants(), **each.of_step(number)} for each in self.recipe.optimisers]
@@ -74,8 +79,8 @@ class FloatRun:
         """Return the network's result for samples."""
         return self._evaluated(samples).values[self.recipe.result]
 
-    def _evaluated(self, samples: Samples) -> Evaluation:
-        """Return all results for samples."""
+    def _evaluated(self, samples: Samples, draws: StepDraws | None = None) -> Evaluation:
+        """Return all results for samples. ``draws``: random numbers of a training step."""
         graph = self.recipe.graph
         arrays = {
             self.recipe.samples: samples.inputs.astype(np.float32),
@@ -84,7 +89,7 @@ class FloatRun:
         shapes = {name: (len(samples.labels), *shape[1:]) for name, shape in graph.inputs.items()}
         inputs = {name: arrays[name].reshape(shapes[name]) for name in graph.inputs}
         parameters = {name: each["w"] for name, each in self.state.items()}
-        return evaluate(replace(graph, inputs=shapes), inputs, parameters)
+        return evaluate(replace(graph, inputs=shapes), inputs, parameters, draws)
 
     def _targets(self, samples: Samples) -> NDArray[np.generic]:
         labels = self.recipe.loss.labels

@@ -386,6 +386,9 @@ class VectorConfig(Section):
         None, "Lanes for exp, reciprocals and logarithms; default: a quarter of the block side"
     )
     panel_kib: Panel = _choice(64, "Memory on the chip for the vectors of programs, in KiB")
+    draws: bool = _choice(
+        False, "true: programs may read random numbers, as dropout in training needs"
+    )
 
 
 class Config(Section):
@@ -535,6 +538,7 @@ class Config(Section):
             data_width=self.bus.data_width,
             specials=self.vector.special,
             panel_kib=self.vector.panel_kib,
+            draws=self.vector.draws,
             choices=decided_classes(planes_by_class(self.numerics)),
             slot_words=slot_words(self.numerics),
         )

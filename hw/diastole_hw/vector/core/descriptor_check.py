@@ -190,12 +190,13 @@ class DescriptorCheck(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         descriptor: Any = self.word
-        is_ = Array(Signal(name=f"is_{kind.name.lower()}") for kind in Kind)
-        for kind in Kind:
+        present = [kind for kind in Kind if kind != Kind.DRAWS or self.shape.draws]
+        is_ = Array(Signal(name=f"is_{kind.name.lower()}") for kind in present)
+        for kind in present:
             m.d.comb += is_[kind].eq(descriptor.kind == kind)
 
         def of(kinds):
-            return any_of(is_[kind] for kind in kinds)
+            return any_of(is_[kind] for kind in kinds if kind in present)
 
         faults = [
             *self._unused(of),
@@ -234,9 +235,9 @@ class DescriptorCheck(wiring.Component):
     def _unused(self, of):
         """Return conditions for nonzero bits without a meaning."""
         descriptor: Any = self.word
-        has_pitch = of((*ROWS, Kind.IMAGE)) | (of([Kind.PANEL]) & ~descriptor.aux.any())
+        has_pitch = of((*ROWS, Kind.IMAGE, Kind.DRAWS)) | (of([Kind.PANEL]) & ~descriptor.aux.any())
         return (
-            descriptor.address.any() & of([Kind.PRODUCT]),
+            descriptor.address.any() & of([Kind.PRODUCT, Kind.DRAWS]),
             descriptor.tensor_class.any() & ~of([Kind.IMAGE]),
             descriptor.per_step & ~of(IN_MEMORY),
             descriptor.watch & ~self.as_output,

@@ -70,8 +70,9 @@ def byte_of(m, number, name: str):
     return Mux(number[31] | nan | small, 0, byte)
 
 
-def from_integer(m, integer, name: str):
-    """Return an unsigned integer of up to 24 bits in binary32, exactly."""
+def from_integer(m, integer, name: str, *, fraction_bits: int = 0):
+    """Return an unsigned integer of up to 24 bits, times 2^-``fraction_bits``, in binary32,
+    exactly."""
     width = len(integer)
     levels = (width - 1).bit_length()
     bits = integer
@@ -87,7 +88,7 @@ def from_integer(m, integer, name: str):
         bits = moved
         zeros.insert(0, moves)
     number = Signal(32, name=f"{name}_float")
-    exponent = Mux(bits[-1], BIAS + width - 1 - Cat(zeros), 0)
+    exponent = Mux(bits[-1], BIAS + width - 1 - fraction_bits - Cat(zeros), 0)
     m.d.comb += number.eq(Cat(Const(0, 24 - width), bits[:-1], exponent[:8]))
     return number
 

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.memory.ram import Ram
 from diastole_hw.vector.stream_layouts import WORD, VectorShape, row_layout, stream_layout
+from diastole_hw.vector.streams.drawn import drawn_layout
 from diastole_hw.vector.streams.gathered import INDEX_BITS
 from diastole_hw.vector.streams.packing import (
     BYTES,
@@ -54,7 +55,7 @@ class _Reads(NamedTuple):
 class InputFill(wiring.Component):
     """Convert beats from memory to rows, in the order of the requests of
     :class:`diastole_hw.vector.streams.input_requests.InputRequests`. In cycles without a row from
-    memory, pass on rows of a product.
+    memory, pass on rows of random numbers, and in the remaining cycles rows of a product.
 
     A row of a block is written to the row slot (1 of B row positions) with the row's number. A
     vector of columns is written to row slot 0. If a block has fewer than B rows, row slot B - 1 is
@@ -64,8 +65,8 @@ class InputFill(wiring.Component):
     Timing: combinational from beats to rows, 1 beat per cycle. A beat of a vector of rows, of a
     list, or of a mask takes as many cycles as the beat holds rows of the block. Every input of a
     block of fewer than B rows takes 1 cycle more. An input in kept beats of the previous block
-    takes 1 cycle more. Beats wait for nothing else. A row of a product is accepted in the remaining
-    cycles.
+    takes 1 cycle more. Beats wait for nothing else. Rows of random numbers and of a product are
+    accepted in the remaining cycles.
 
     Parameters
     ----------
@@ -85,6 +86,9 @@ class InputFill(wiring.Component):
     write_en, write, of_product : Out(1), Out(fill_layout(shape)), Out(1)
         Write of a row of ``block``. With ``of_product``, write of a row of ``product_block`` for
         every input of kind ``product``.
+    drawn : In(stream of drawn_layout(shape))
+    drawn_available, drawn_block, of_draws, drawn_done
+        As the members of a product, for inputs of kind ``draws``. Only with ``shape.draws``.
     finished : Out(4)
         Inputs of the block that are completely written.
     done : Out(1)
@@ -102,12 +106,22 @@ class InputFill(wiring.Component):
     beats: stream.Interface
     product: stream.Interface
     product_block: data.View
+    drawn: stream.Interface
+    drawn_block: data.View
     write: data.View
 
     def __init__(self, shape: VectorShape):
         self.shape = shape
+        drawn = {
+            "drawn": In(stream.Signature(drawn_layout(shape))),
+            "drawn_available": In(1),
+            "drawn_block": In(expected_layout(shape)),
+            "of_draws": Out(1),
+            "drawn_done": Out(1),
+        }
         super().__init__(
-            {
+            (drawn if shape.draws else {})
+            | {
                 "streams": In(data.ArrayLayout(stream_layout(shape), INPUTS)),
                 "available": In(1),
                 "block": In(expected_layout(shape)),
@@ -172,6 +186,9 @@ class InputFill(wiring.Component):
         reads = _Reads(kind=kind, block=block, again=again, listing_next=after)
         own, leaves = self._rows(m, busy, reads, unpack, ends)
         self._keep(m, stored, input_, leaves, ends, again)
+        if self.shape.draws:
+            self._drawn(m, own, unpack)
+            own = own | self.of_draws
         self._product(m, own, unpack)
         return m
 
@@ -206,7 +223,7 @@ class InputFill(wiring.Component):
             self.index_en.eq(accepted & listing),
             self.index.eq(unpack.word),
             own.eq((accepted & ~listing) | empty),
-            self.write_en.eq(own | self.of_product),
+            self.write_en.eq(self._writes(own)),
             self.write.row.eq(Mux(empty, shape.block - 1, row)),
             self.write.banks.eq(Mux(empty, -1, self._banks(kind, part, here.row))),
             unpack.row.eq(row),
@@ -278,11 +295,15 @@ class InputFill(wiring.Component):
             each.append(written)
         return Cat(each)
 
+    def _writes(self, own):
+        """Return whether a row is written. ``own``: a row from memory is written."""
+        written = own | self.of_product
+        return written | self.of_draws if self.shape.draws else written
+
     def _product(self, m, own, unpack):
-        """Pass on a row of a product in a cycle without a row from memory (``own``)."""
+        """Pass on a row of a product in a cycle without another row (``own``)."""
         shape, block = self.shape, self.product_block
         row = Signal(range(shape.block), name="product_row")
-        of_product = [each.used & (each.kind == Kind.PRODUCT) for each in self.streams]
         m.d.comb += [
             self.product.ready.eq(self.product_available & ~own),
             self.of_product.eq(self.product.valid & self.product.ready),
@@ -291,10 +312,29 @@ class InputFill(wiring.Component):
             unpack.of_product.eq(self.of_product),
             unpack.product_cols.eq(Mux(row < block.rows, block.cols, 0)),
         ]
-        with m.If(self.of_product):
-            m.d.sync += row.eq(Mux(self.product_done, 0, row + 1))
+        self._write_beside(m, Kind.PRODUCT, row, self.of_product, self.product_done)
+
+    def _drawn(self, m, own, unpack):
+        """Pass on a row of random numbers in a cycle without a row from memory (``own``)."""
+        shape, block = self.shape, self.drawn_block
+        row = Signal(range(shape.block), name="drawn_row")
+        m.d.comb += [
+            self.drawn.ready.eq(self.drawn_available & ~own),
+            self.of_draws.eq(self.drawn.valid & self.drawn.ready),
+            self.drawn_done.eq(self.of_draws & (row == shape.block - 1)),
+            unpack.drawn.eq(self.drawn.payload),
+            unpack.of_draws.eq(self.of_draws),
+            unpack.drawn_cols.eq(Mux(row < block.rows, block.cols, 0)),
+        ]
+        self._write_beside(m, Kind.DRAWS, row, self.of_draws, self.drawn_done)
+
+    def _write_beside(self, m, kind, row, valid, ends):
+        """Write ``row`` of every input of ``kind`` if the row is ``valid``, and go on to the next
+        row. ``ends``: the row is the last row of its block."""
+        with m.If(valid):
+            m.d.sync += row.eq(Mux(ends, 0, row + 1))
             m.d.comb += [
-                self.write.input.eq(Cat(of_product)),
+                self.write.input.eq(Cat(each.used & (each.kind == kind) for each in self.streams)),
                 self.write.row.eq(row),
                 self.write.banks.eq(-1),
             ]

@@ -1,6 +1,8 @@
 """Buffer the inputs of a chain, from memory and from a product, as blocks for the core."""
 
-from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal
+from typing import NamedTuple
+
+from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -8,6 +10,7 @@ from diastole_hw.bus.services import ReadSignature
 from diastole_hw.data_registers import data_register
 from diastole_hw.memory.ram import Ram
 from diastole_hw.vector.stream_layouts import VectorShape, row_layout, stream_layout, visited_layout
+from diastole_hw.vector.streams.drawn import DrawnRows
 from diastole_hw.vector.streams.gathered import GatheredRows
 from diastole_hw.vector.streams.input_fill import InputFill
 from diastole_hw.vector.streams.input_requests import InputRequests
@@ -20,9 +23,18 @@ from diastole_sim.spec.sizes.queues import INPUT_BLOCKS
 from diastole_sim.spec.stream_table import Kind
 
 
+class _Drawn(NamedTuple):
+    """Inputs of random numbers. ``inputs``: per input, whether the input has random numbers.
+    ``blocks``: number of blocks with all random numbers, modulo 8. ``ready``: a block may begin."""
+
+    inputs: list[Value]
+    blocks: Signal
+    ready: Value
+
+
 class InputStreams(wiring.Component):
     """Read the blocks of a chain's inputs ahead of the core, into a buffer of 4 blocks per input.
-    Numbers are in binary32, and +0 outside the tensor. Panels (read by the core) and unused inputs
+    Random numbers are drawn instead of read. Numbers are in binary32, and +0 outside the tensor. Panels (read by the core) and unused inputs
     are ignored.
 
     All inputs have the same blocks, and release blocks together. A late input therefore stalls the
@@ -52,6 +64,9 @@ class InputStreams(wiring.Component):
         block.
     level : Out(4 times range(5))
         Number of whole blocks of every input in the buffer.
+    seed, step, columns_of_tensor : In(32), In(32), In(range(MAX_SIZE + 1))
+        Members of :class:`diastole_hw.vector.streams.drawn.DrawnRows`, stable as ``streams``. Only
+        with ``shape.draws``.
     row_at : In(range(B))
         Row slot of the oldest block.
     rows : Out(4 times row_layout(shape))
@@ -71,8 +86,10 @@ class InputStreams(wiring.Component):
 
     def __init__(self, shape: VectorShape):
         self.shape = shape
+        draws = {"seed": In(32), "step": In(32), "columns_of_tensor": In(range(MAX_SIZE + 1))}
         super().__init__(
-            {
+            (draws if shape.draws else {})
+            | {
                 "streams": In(data.ArrayLayout(stream_layout(shape), INPUTS)),
                 "lists": In(data.ArrayLayout(ADDRESS_BITS, INPUTS)),
                 "by_columns": In(1),
@@ -127,8 +144,8 @@ class InputStreams(wiring.Component):
         ]
 
     def _count(self, m, requests, fill):
-        """Count, modulo 8, the blocks that were begun, filled and released. Return the counters of
-        filled blocks, of blocks filled by a product and of released blocks, and the blocks."""
+        """Count, modulo 8, the blocks that were begun, filled and released. Return the number of the
+        block that is filled now, the counter of released blocks, and the blocks."""
         shape = self.shape
         bits = INPUT_BLOCKS.bit_length()
         begun, filled = Signal(bits, name="begun"), Signal(bits, name="filled")
@@ -138,7 +155,7 @@ class InputStreams(wiring.Component):
             filled.eq(filled + fill.done),
             released.eq(released + self.release_block),
         ]
-        is_product = [each.used & (each.kind == Kind.PRODUCT) for each in self.streams]
+        is_product = self._of_kind(Kind.PRODUCT)
         with m.If(Cat(is_product).any()):
             m.d.sync += multiplied.eq(multiplied + fill.product_done)
         with m.Else():
@@ -148,12 +165,14 @@ class InputStreams(wiring.Component):
         )
         with m.If(requests.begins):
             m.d.sync += blocks[begun[: bits - 1]].eq(requests.expected)
+        drawn = self._drawn(m, requests, fill, begun, blocks) if shape.draws else None
         # A block may be released while a list behind the block is read: the register stays in use.
         in_use, unread = Signal(bits), Signal(bits)
+        space = (in_use != INPUT_BLOCKS) & (unread != INPUT_BLOCKS)
         m.d.comb += [
             in_use.eq(begun - released),
             unread.eq(begun - filled),
-            requests.space.eq((in_use != INPUT_BLOCKS) & (unread != INPUT_BLOCKS)),
+            requests.space.eq(space if drawn is None else space & drawn.ready),
             fill.available.eq(begun != filled),
             fill.block.eq(blocks[filled[: bits - 1]]),
             fill.product_available.eq(Cat(is_product).any() & (begun != multiplied)),
@@ -161,14 +180,49 @@ class InputStreams(wiring.Component):
         ]
         for number, product in enumerate(is_product):
             whole = Signal(bits, name=f"whole_{number}")
-            m.d.comb += whole.eq(Mux(product, multiplied, filled + fill.finished[number]))
+            count = filled + fill.finished[number]
+            if drawn is not None:
+                count = Mux(drawn.inputs[number], drawn.blocks, count)
+            m.d.comb += whole.eq(Mux(product, multiplied, count))
             m.d.comb += self.level[number].eq((whole - released)[:bits])
         m.d.sync += Assert(
             ~self.release_block | (in_use != 0), "a block is released that is not here"
         )
-        return filled, multiplied, released, blocks
+        written = Mux(fill.of_product, multiplied, filled)
+        if drawn is not None:
+            written = Mux(fill.of_draws, drawn.blocks, written)
+        return written, released, blocks
 
-    def _buffers(self, m, fill, filled, multiplied, released, blocks):
+    def _drawn(self, m, requests, fill, begun, blocks):
+        """Draw the random numbers of every block, and count the blocks."""
+        m.submodules.drawn = rows = DrawnRows(self.shape)
+        count, inputs = Signal.like(begun, name="drawn_blocks"), self._of_kind(Kind.DRAWS)
+        here = Cat(inputs).any()
+        wiring.connect(m, rows.o, fill.drawn)
+        m.d.comb += [
+            rows.blocks.valid.eq(requests.begins & here),
+            rows.blocks.p.i.eq(self.blocks.p.i),
+            rows.blocks.p.j.eq(self.blocks.p.j),
+            rows.columns.eq(self.columns_of_tensor),
+            rows.seed.eq(self.seed),
+            rows.step.eq(self.step),
+            fill.drawn_available.eq(here & (begun != count)),
+            fill.drawn_block.eq(blocks[count[: len(count) - 1]]),
+        ]
+        for number, each in enumerate(inputs):
+            with m.If(each):
+                m.d.comb += rows.tag.eq(self.streams[number].pitch)
+        with m.If(here):
+            m.d.sync += count.eq(count + fill.drawn_done)
+        with m.Else():
+            m.d.sync += count.eq(begun)
+        return _Drawn(inputs=inputs, blocks=count, ready=~here | rows.blocks.ready)
+
+    def _of_kind(self, kind):
+        """Return, for every input, whether the input is used and of ``kind``."""
+        return [each.used & (each.kind == kind) for each in self.streams]
+
+    def _buffers(self, m, fill, filled, released, blocks):
         """Add a memory per bank of every input, and read a row of the oldest block."""
         shape = self.shape
         place_bits = INPUT_BLOCKS.bit_length() - 1
@@ -177,7 +231,7 @@ class InputStreams(wiring.Component):
         written = Signal(range(INPUT_BLOCKS * shape.block))
         m.d.comb += [
             outside.eq(self.row_at >= blocks[oldest].rows),
-            written.eq(Cat(fill.write.row, Mux(fill.of_product, multiplied, filled)[:place_bits])),
+            written.eq(Cat(fill.write.row, filled[:place_bits])),
         ]
         for number, each in enumerate(self.streams):
             row = Mux(each.kind == Kind.COLUMN, 0, self.row_at)

@@ -7,7 +7,9 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.binary32 import ONE
 from diastole_hw.vector.float.narrow import from_integer, from_label
 from diastole_hw.vector.stream_layouts import WORD, VectorShape, row_layout
+from diastole_hw.vector.streams.drawn import drawn_layout
 from diastole_hw.vector.streams.packing import BYTES, WIDE, Packing, expected_layout, one_of
+from diastole_sim.spec.rounding import DRAW_BITS
 from diastole_sim.spec.stream_table import Kind
 
 
@@ -40,6 +42,9 @@ class RowUnpack(wiring.Component):
         Row of a product; ``numbers`` is this row.
     product_cols : In(range(B + 1))
         Lanes of the product's row inside the tensor.
+    drawn : In(drawn_layout(shape)), of_draws : In(1), drawn_cols : In(range(B + 1))
+        As the members of a product, for a row of draws: ``numbers`` is this row times 2^-16. Only
+        with ``shape.draws``.
     numbers : Out(row_layout(shape))
         If a beat holds only a part of the row, the part is repeated.
     word : Out(32)
@@ -48,12 +53,19 @@ class RowUnpack(wiring.Component):
 
     block: data.View
     product: data.View
+    drawn: data.View
     numbers: data.View
 
     def __init__(self, shape: VectorShape):
         self.shape = shape
+        draws = {
+            "drawn": In(drawn_layout(shape)),
+            "of_draws": In(1),
+            "drawn_cols": In(range(shape.block + 1)),
+        }
         super().__init__(
-            {
+            (draws if shape.draws else {})
+            | {
                 "kind": In(4),
                 "block": In(expected_layout(shape)),
                 "row": In(range(shape.block)),
@@ -72,13 +84,17 @@ class RowUnpack(wiring.Component):
         word = Signal(WORD)
         m.d.comb += [word.eq(self._word()), self.word.eq(word)]
         from_memory = Signal()
-        m.d.comb += from_memory.eq(~self.zero & ~self.of_product)
+        beside = self.of_product
         cols = Mux(self.of_product, self.product_cols, self.block.cols)
+        if self.shape.draws:
+            beside = beside | self.of_draws
+            cols = Mux(self.of_draws, self.drawn_cols, cols)
+        m.d.comb += from_memory.eq(~self.zero & ~beside)
         elements = [Const(0, WORD)] * self.shape.block
         for name, condition, numbers in self._sources(m, word):
             chosen = Signal(name=name)
             m.d.comb += chosen.eq(condition)
-            if name != "product":
+            if name not in ("product", "draws"):
                 chosen = chosen & from_memory
             elements = [
                 old | (chosen.replicate(len(new)) & new)
@@ -108,6 +124,12 @@ class RowUnpack(wiring.Component):
         yield "per_row", kind == Kind.ROW, [word] * block
         yield "labels", kind == Kind.LABELS, [label] * block
         yield "product", self.of_product, [self.product[lane] for lane in range(block)]
+        if self.shape.draws:
+            drawn = [
+                from_integer(m, self.drawn[lane], f"drawn_{lane}", fraction_bits=DRAW_BITS)
+                for lane in range(block)
+            ]
+            yield "draws", self.of_draws, drawn
 
     def _word(self):
         """Return number ``row`` of a list."""

@@ -10,8 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from diastole_sim.golden.random import tensor_draws
 from diastole_sim.golden.vector import numbers
 from diastole_sim.golden.vector.order import Order
+from diastole_sim.spec.rounding import DRAW_BITS
 from diastole_sim.spec.stream_table import ELEMENT_BITS, GATHERED, Descriptor, Kind
 
 Bytes = NDArray[np.uint8]
@@ -52,6 +54,14 @@ def read_stream(
         return data.view("<f4").reshape((-1, 1) if kind == Kind.ROW else (1, -1))
     bytes_ = row_bytes(kind, order.cols)
     return numbers_of_rows(kind, memory.rows(address, order.rows, stream.pitch, bytes_))
+
+
+def drawn_numbers(order: Order, *, seed: int, tag: int, step: int) -> Floats:
+    """Return a random number for every element of a tensor: the draw of 16 bits of a conversion
+    of the tensor, times 2^-16."""
+    shape = order.rows, order.cols
+    drawn = tensor_draws(shape, seed=seed, tag=tag, step=step, bits=DRAW_BITS)
+    return np.ldexp(drawn.astype(np.float32), -DRAW_BITS)
 
 
 def write_stream(

@@ -30,16 +30,26 @@ class ShapeError(ValueError):
 @dataclass(frozen=True, kw_only=True)
 class StepDraws:
     """Random numbers of a training step, in 0 to 65535, as the machine draws the numbers: from
-    seed, tag of the tensor, step, and number of the element."""
+    seed, tag of the tensor, step, and number of the element.
+
+    ``microbatches``: parts of equal length in the batch. ``tags``: distance of a tensor's tags from
+    microbatch to microbatch.
+    """
 
     seed: int
     step: int
+    microbatches: int = 1
+    tags: int = 0
 
     def of(self, shape: Shape, tag: int) -> Array:
         """Return a number for each element of a tensor."""
-        rows = (shape[0], int(np.prod(shape[1:])))
-        drawn = tensor_draws(rows, seed=self.seed, tag=tag, step=self.step, bits=DRAW_BITS)
-        return drawn.reshape(shape)
+        rows = (shape[0] // self.microbatches, int(np.prod(shape[1:])))
+        key = {"seed": self.seed, "step": self.step, "bits": DRAW_BITS}
+        drawn = [
+            tensor_draws(rows, tag=tag + number * self.tags, **key)
+            for number in range(self.microbatches)
+        ]
+        return np.concatenate(drawn).reshape(shape)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +100,14 @@ class GraphOperation(ABC):
 
 
 class ElementOperation(GraphOperation):
-    """Operation that computes each element of the result from the same elements of the operands."""
+    """Operation that computes each element of the result from the same elements of the operands.
+
+    ``random``: True if the operation needs a random number for each element in training, and
+    changes nothing in an evaluation. The chains then have an input ``draws`` of the same random
+    numbers.
+    """
+
+    random: ClassVar[bool] = False
 
     @abstractmethod
     def forward_chain(self, attributes: Attributes) -> Chain | None:

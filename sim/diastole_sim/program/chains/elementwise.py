@@ -1,5 +1,7 @@
 """Make chains of one or two instructions for every element of a tensor."""
 
+from dataclasses import replace
+
 from diastole_sim.program.chain import Chain, Port, lines
 from diastole_sim.spec.stream_table import Kind
 
@@ -52,6 +54,26 @@ def scaled(factor: float, *, gradient: bool = False) -> Chain:
     source, target = ("above", "input") if gradient else ("input", "value")
     made = _chain("scaled", "mul s0 K[factor] -> o0", (source,), (target,))
     return made.with_values(factor=factor)
+
+
+def dropped(probability: float, *, gradient: bool = False) -> Chain:
+    """Return the chain value = 0 where draws < ``probability``, else input / (1 - ``probability``).
+    ``gradient``: the streams have the names of a gradient, and the numbers are the same.
+
+    Streams: s0 input; s1 draws, random numbers from 0, below 1; o0 value.
+    Constants: p, stays.
+    Instructions: 3.
+    """
+    source, target = ("above", "input") if gradient else ("input", "value")
+    text = """
+        r0 = gt K[p] s1
+        r1 = mul s0 K[stays]
+        sel r0 0 r1 -> o0
+    """
+    made = _chain("dropped", text, (source,), (target,))
+    draws = Port(number=1, kinds=(Kind.DRAWS,), meaning="random numbers")
+    made = replace(made, inputs={**made.inputs, "draws": draws})
+    return made.with_values(p=probability, stays=1 / (1 - probability))
 
 
 def _chain(name: str, text: str, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Chain:

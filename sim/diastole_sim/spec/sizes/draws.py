@@ -17,6 +17,12 @@ def words_ahead(lanes: int) -> int:
     return 32 if lanes < DRAWS_PER_HASH else 16
 
 
+def chain_draw_lanes(block: int) -> int:
+    """Return the random numbers of a chain that are drawn per cycle: a block of B x B numbers takes
+    as long as four instructions, or as an instruction if B is less than 4."""
+    return max(1, block // 4)
+
+
 def row_hash_cycles(lanes: int) -> int:
     """Return the cycles from the hash of a row's start state to the next: the cycles of a row of 64
     columns, at most the 5 cycles of a unit with a single quad."""

@@ -23,8 +23,8 @@ class VectorShape:
     ``block``: B, lanes and rows of a block. ``data_width``: D, bits of a beat. ``specials``:
     special lanes, 1 to B. ``panel_vectors``: vectors of the panel, a power of two, B numbers each.
     ``choices``: for every class, whether the machine decides the widths of tensors. ``slot_words``:
-    words of a scale slot, the result of :func:`diastole_sim.spec.limits.slot_words`. ValueError if
-    a number is out of range.
+    words of a scale slot, the result of :func:`diastole_sim.spec.limits.slot_words`. ``draws``:
+    chains may read random numbers. ValueError if a number is out of range.
     """
 
     block: int
@@ -33,6 +33,7 @@ class VectorShape:
     panel_vectors: int
     choices: tuple[bool, bool, bool] = (False, False, False)
     slot_words: int = 1
+    draws: bool = False
 
     def __post_init__(self) -> None:
         require_choice("block", self.block, BLOCK_SIDES)
@@ -51,6 +52,7 @@ class VectorShape:
         panel_kib: int,
         choices: tuple[bool, bool, bool] = (False, False, False),
         slot_words: int = 1,
+        draws: bool = False,
     ) -> "VectorShape":
         """Return the shape with a panel of ``panel_kib`` KiB. With ``specials`` None, a quarter of
         the lanes are special, at least one."""
@@ -61,6 +63,7 @@ class VectorShape:
             panel_vectors=1024 * panel_kib // (WORD // 8 * block),
             choices=choices,
             slot_words=slot_words,
+            draws=draws,
         )
 
     @property

@@ -41,6 +41,28 @@ def test_random_chains(block, data_width, walk, rng):
     do_jobs(engine_of(block, data_width), jobs, rng, stalls=stalls)
 
 
+@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize("block, data_width", SHAPES)
+@pytest.mark.sampled(6)
+def test_random_chains_with_random_numbers(block, data_width, walk, rng):
+    """Chains without random numbers between them, on the same unit."""
+    scenes = [
+        random_scene(rng, block, walk=walk, length=8, draws=draws) for draws in (True, False, True)
+    ]
+    jobs = [job_of_scene(each, data_width, rng, rng.choice((0, 1, 5))) for each in scenes]
+    do_jobs(engine_of(block, data_width, draws=True), jobs, rng, stalls=rng.random() < 0.5)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_chain_has_one_input_of_random_numbers(number, rng):
+    """``number``: of them less 1. Another stream of random numbers that nothing names is free."""
+    source, twice = Descriptor(kind=Kind.DRAWS, pitch=9), Instruction(op=MicroOp.ADD, a=16, c=18, o=0)
+    chain = Chain(source=source, program=(twice if number else MOVE,))
+    job = chain.job(streams={2: Descriptor(kind=Kind.DRAWS, pitch=10)})
+    assert job.error == (ErrorCode.BAD_STREAM if number else ErrorCode.NONE)
+    do_jobs(engine_of(4, 64, draws=True), [job], rng)
+
+
 @pytest.mark.sweep
 @pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("stalls", [False, True], ids=["free", "stalled"])

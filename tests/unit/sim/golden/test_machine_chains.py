@@ -80,13 +80,14 @@ def checked_chain(placed, command, judged):
     assert not ((before != after) & ~touched).any()
 
 
+@pytest.mark.parametrize("draws", [False, True], ids=["", "draws"])
 @pytest.mark.parametrize("walk", ["rows", "columns"])
 @pytest.mark.parametrize("block", [1, 2, 4, 8])
-def test_chains_over_memory_are_as_judged(block, walk, rng):
+def test_chains_over_memory_are_as_judged(block, walk, draws, rng):
     groupings = "1x8" if block <= 8 and rng.random() < 0.5 else None
     numerics = make_numerics(block=block, groupings=groupings, headroom=10)
     for _ in range(8):
-        scene = sound(random_scene(rng, block, walk=walk))
+        scene = sound(random_scene(rng, block, walk=walk, draws=draws))
         placed = PlacedScene(Bench(numerics), scene, rng, step=rng.choice((0, 3)))
         checked_chain(placed, placed.command(), scene.judged())
 
@@ -103,7 +104,7 @@ def test_chains_at_the_drain_are_as_judged(opcode, rng, np_rng):
     size = PRODUCTS[opcode][2]
     for number in range(8):
         numerics = make_numerics(groupings="1x8" if number % 2 else None)
-        scene = scene_of_product(rng, 4, size)
+        scene = scene_of_product(rng, 4, size, draws=number % 4 > 1)
         bench, data = Bench(numerics), tensors(np_rng)
         converted = Converted(bench, data)
         bench.machine.run(converted.commands)

@@ -48,6 +48,7 @@ class TrainedGraph:
         microbatches=1,
         rounding="nearest",
         formats="bf16",
+        seed=0,
         **others,
     ):
         numerics = make_numerics(formats=formats, block=block, roundings=rounding)
@@ -62,8 +63,8 @@ class TrainedGraph:
         self.program = training_program(
             self.recipe, self.training, self.held_out, numerics=numerics, limits=limits
         )
-        self.machine = golden_machine(self.program, numerics, limits, seed=0)
-        self.reference = QuantisedGraph(self.recipe, numerics, self._updated)
+        self.machine = golden_machine(self.program, numerics, limits, seed=seed)
+        self.reference = QuantisedGraph(self.recipe, numerics, self._updated, seed)
         self._velocities = {}
 
     def _updated(self, name, w, gradient):
@@ -108,7 +109,7 @@ class TrainedGraph:
 @pytest.mark.parametrize("seed", range(12))
 def test_a_graph_at_random(depth, seed):
     rng = np.random.default_rng([seed, depth])
-    graph = random_graph(rng, depth, dropout=False)
+    graph = random_graph(rng, depth)
     if graph.output not in graph.differentiated:
         with pytest.raises(GraphError, match="depends on no trainable parameter"):
             TrainedGraph(rng, graph)
@@ -124,7 +125,7 @@ def test_microbatches(microbatches, waits, seed):
     """The gradient of a step is the mean over all microbatches, and every tensor of a microbatch
     has random bits of its own."""
     rng = np.random.default_rng([seed, microbatches])
-    graph = random_graph(rng, 1 + seed % 4, dropout=False)
+    graph = random_graph(rng, 1 + seed % 4)
     if graph.output not in graph.differentiated:
         return
     options = {"clip": 1e6} if waits else {}
@@ -385,12 +386,35 @@ def refused(graph):
     return str(caught.value)
 
 
-def test_dropout_has_no_program_yet():
+def dropout_graph(*probabilities, batch=6, features=40, columns=24):
+    """Two layers, and elements dropped one time after the other between them."""
     builder = GraphBuilder()
-    value = linear(builder, "0", builder.input("input", (6, 5)), 9)
-    graph = with_loss(builder, builder.node("dropout", [value]))
-    said = "the machine has no program for dropout here: leave dropout out"
-    assert refused(graph) == f"dropout (dropout): {said}"
+    value = linear(builder, "0", builder.input("input", (batch, features)), columns)
+    for p in probabilities:
+        value = builder.node("dropout", [value], {"p": p})
+    return with_loss(builder, linear(builder, "1", value, 3))
+
+
+@pytest.mark.parametrize("microbatches", [1, 3])
+@pytest.mark.parametrize("probabilities", [(0.5,), (0.25, 0.75), (0.0,), (0.1, 0.0, 0.4)])
+@pytest.mark.parametrize("block", [1, 4, 16])
+def test_dropout(block, probabilities, microbatches):
+    """Of any number of tensors, each with random numbers of its own."""
+    rng = np.random.default_rng([block, microbatches, len(probabilities)])
+    graph = dropout_graph(*probabilities)
+    TrainedGraph(rng, graph, block=block, microbatches=microbatches, seed=block).check()
+
+
+def test_a_machine_without_random_numbers_trains_no_dropout():
+    numerics = make_numerics(block=8)
+    limits = make_limits(numerics, draws=False)
+    rng, graph = np.random.default_rng(0), dropout_graph(0.5)
+    training, held_out = (samples(rng, graph, count) for count in (SAMPLES, HELD_OUT))
+    batches = rng.integers(0, SAMPLES, (STEPS, graph.batch))
+    recipe = TrainingRecipe(graph=graph, optimiser=Sgd(rate=lambda step: RATE), batches=batches)
+    said = "dropout (dropout) needs random numbers, which a machine has with vector.draws = true"
+    with pytest.raises(ValueError, match=exactly(said)):
+        training_program(recipe, training, held_out, numerics=numerics, limits=limits)
 
 
 def test_a_graph_without_a_loss():

@@ -121,9 +121,9 @@ def test_widths_that_the_machine_decides(np_rng):
 @pytest.mark.parametrize("seed", range(12))
 def test_graphs_at_random(seed):
     rng = np.random.default_rng([seed, 11])
-    graph = random_graph(rng, 5 + seed % 4, dropout=False)
+    graph = random_graph(rng, 5 + seed % 4)
     while graph.output not in graph.differentiated:
-        graph = random_graph(rng, 5 + seed % 4, dropout=False)
+        graph = random_graph(rng, 5 + seed % 4)
     numerics = make_numerics(formats="bf16", block=int(2 ** rng.integers(0, 5)))
     limits = make_limits(numerics, panel_vectors=int(rng.choice([256, 4096])))
     recipe = TrainingRecipe(

@@ -82,9 +82,9 @@ def test_a_perceptron(case, planned_at):
 def test_a_graph_at_random(seed, planned_at):
     def build():
         rng = np.random.default_rng([seed, 5])
-        graph = random_graph(rng, 6, dropout=False)
+        graph = random_graph(rng, 6)
         while graph.output not in graph.differentiated:
-            graph = random_graph(rng, 6, dropout=False)
+            graph = random_graph(rng, 6)
         recipe = TrainingRecipe(
             graph=graph,
             optimiser=Sgd(rate=lambda step: 0.1, momentum=0.5),

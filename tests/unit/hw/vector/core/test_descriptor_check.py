@@ -70,11 +70,12 @@ async def test_instructions(block, rng):
 @pytest.mark.parametrize("output", [False, True], ids=["input", "output"])
 @pytest.mark.parametrize("by_columns", [0, 1])
 @pytest.mark.parametrize("decides", [False, True])
-@pytest.mark.sampled(2)
-async def test_descriptors(output, by_columns, decides, rng):
+@pytest.mark.parametrize("draws", [False, True])
+@pytest.mark.sampled(4)
+async def test_descriptors(output, by_columns, decides, draws, rng):
     choices = CHOICES if decides else (False, False, False)
-    dut = DescriptorCheck(replace(SHAPE, choices=choices))
-    limits = replace(LIMITS, choices=choices)
+    dut = DescriptorCheck(replace(SHAPE, choices=choices, draws=draws))
+    limits = replace(LIMITS, choices=choices, draws=draws)
     walk = Walk(rows=4, cols=4, block=4, by_columns=bool(by_columns))
     good = [Descriptor(kind=kind).encode() for kind in Kind]
     words = [int.from_bytes(each, "little") for each in good]

@@ -9,6 +9,7 @@ from support.bench import design, put, run
 from support.bus import ServiceMemory
 from support.sweep import sweep
 from support.vector_streams import (
+    DRAWN,
     LABELS,
     Layout,
     Memory,
@@ -34,7 +35,8 @@ class Case:
             layout.stream(kind, table_rows=TABLE_ROWS if kind in GATHERED else 0) for kind in kinds
         ]
         size = layout.end + beat
-        self.memory = Memory(bytearray(size), side)
+        self.cols = cols
+        self.memory = Memory(bytearray(size), side, cols)
         for at in range(0, size, 4):
             self.memory.data[at : at + 4] = some_number(rng).to_bytes(4, "little")
         for stream in self.streams:
@@ -68,7 +70,8 @@ class Bench:
 
     def __init__(self, cases, data_width, *, stalls=False):
         self.cases, self.rng, self.stalls = cases, cases[0].rng, stalls
-        self.dut = design(InputStreams, vector_shape(cases[0].side, data_width))
+        draws = any(each.kind == Kind.DRAWS for case in cases for each in case.streams)
+        self.dut = design(InputStreams, vector_shape(cases[0].side, data_width, draws=draws))
         self.memory = ServiceMemory(0, data_width // 8, self.stalled)
         self.memory.bytes = cases[0].memory.data
         self.pause = 0
@@ -114,6 +117,10 @@ class Bench:
         ctx.set(dut.by_columns, case.by_columns)
         ctx.set(dut.by_lines, not case.by_columns)
         ctx.set(dut.rows_of_tensor, case.rows)
+        if dut.shape.draws:
+            ctx.set(dut.columns_of_tensor, case.cols)
+            ctx.set(dut.seed, DRAWN["seed"])
+            ctx.set(dut.step, DRAWN["step"])
         self.begun += 1
 
     async def blocks(self, ctx):
@@ -220,6 +227,34 @@ def test_blocks_are_those_in_memory(side, data_width, rng):
         for number, kinds in enumerate(GROUPS)
     ]
     Bench(cases, data_width, stalls=True).run()
+
+
+DRAWN_GROUPS = (
+    (Kind.F32, Kind.DRAWS, Kind.PRODUCT),
+    (Kind.DRAWS,),
+    (Kind.COLUMN, Kind.PRODUCT),
+    (Kind.DRAWS, Kind.PANEL, Kind.GATHERED_F32, Kind.MASK),
+    (Kind.BF16, Kind.F32, Kind.U8, Kind.DRAWS),
+)
+
+
+@pytest.mark.parametrize("stalls", [True, False], ids=["stalls", "smooth"])
+@pytest.mark.parametrize("side, data_width", SHAPES)
+@pytest.mark.sampled(8)
+def test_random_numbers_beside_other_inputs(side, data_width, stalls, rng):
+    rows, cols = SIZES[side]
+    groups = rng.sample(DRAWN_GROUPS, len(DRAWN_GROUPS))
+    cases = [
+        Case(kinds, rows, cols, side, data_width, rng, by_columns=rng.random() < 0.5)
+        for kinds in groups
+    ]
+    Bench(cases, data_width, stalls=stalls).run()
+
+
+@pytest.mark.parametrize("kinds", DRAWN_GROUPS, ids=lambda kinds: "-".join(k.name for k in kinds))
+@pytest.mark.sampled(3)
+def test_random_numbers_while_memory_pauses(kinds, rng):
+    Bench([Case(kinds, 15, 22, 4, 64, rng)], 64).pausing().run()
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,8 @@ def same(chain, other, result, expected):
 @pytest.mark.sampled(2)
 def test_random_programs_are_as_judged(block, walk, rng):
     for _ in range(4 if block == 16 else 12):
-        scene = random_scene(rng, block, walk=walk, undefined=rng.random() < 0.5)
+        undefined, draws = (rng.random() < 0.5 for _ in range(2))
+        scene = random_scene(rng, block, walk=walk, undefined=undefined, draws=draws)
         judged = scene.judged()
         for run in (run_chain, run_blocks):
             chain = golden_chain(scene)
