@@ -165,11 +165,12 @@ class Core(wiring.Component):
         ]
         if vector is not None:
             wiring.connect(m, dispatch.vector, vector.control)
+            if vector.shape.draws:
+                m.d.comb += vector.seed.eq(self.seed)
             m.d.comb += [
                 dispatch.step.eq(self.step),
                 dispatch.following.eq(self.following),
                 vector.constant_put.eq(self.constant_put),
-                *([vector.seed.eq(self.seed)] if self.plan.vector.draws else []),
                 self.floor.eq(vector.floor),
                 self.overflowed.eq(dispatch.overflowed),
                 self.fault.eq(dispatch.fault),

@@ -15,7 +15,7 @@ from mutation import check
 from mutation.plant import Fault, Planted
 from mutation.random_faults import SEED, random_faults
 from mutation.scenes_of_cores import SCENES_OF_CORES
-from mutation.scenes_of_programs import SCENES_OF_PROGRAMS
+from mutation.scenes_of_programs import SCENES_OF_PROGRAMS, chains_with_draws
 from mutation.scenes_of_streams import SCENES_OF_STREAMS
 from mutation.verilog import Source
 from support import products as p
@@ -177,6 +177,18 @@ STEPS = Machine(
     scenes=SCENES_OF_PROGRAMS + SCENES_OF_CORES + SCENES_OF_STREAMS,
 )
 
+# A vector unit that draws random numbers, beside a converter that draws none.
+DRAWS = Machine(
+    from_document(
+        {
+            "name": "faulty_draws",
+            "array": {"rows": 1, "cols": 1, "block": 8},
+            "vector": {"enable": True, "panel_kib": 4, "draws": True},
+        }
+    ),
+    scenes=(chains_with_draws,),
+)
+
 RANDOM = 182
 """So many that 150 are left when those are gone that change nothing."""
 MACHINES = (
@@ -196,4 +208,5 @@ MACHINES = (
     Machine(p.MACHINES["floats_odd"]),
     Machine(p.MACHINES["fast"]),
     STEPS,
+    DRAWS,
 )

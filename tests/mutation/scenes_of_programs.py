@@ -155,12 +155,22 @@ def stalled_chains(product: Path, log: Log) -> None:
     _chains(product, log, 12, WALKS, stalls=3)
 
 
-def _chains(product: Path, log: Log, seed: int, walks: tuple[str, ...], **options) -> None:
+def chains_with_draws(product: Path, log: Log) -> None:
+    """Run random chains that read random numbers, at steps 0 and 3, and then at products."""
+    _chains(product, log, 14, WALKS, draws=True)
+    _chains(product, log, 15, WALKS[:4], draws=True, stalls=3)
+    _drained_chains(product, log, 16, draws=True)
+
+
+def _chains(
+    product: Path, log: Log, seed: int, walks: tuple[str, ...], *, draws: bool = False, **options
+) -> None:
     rng = Random(seed)
     with paired(product, log, **options) as pair:
         for number, walk in enumerate(walks):
             bench = ScenesBench(pair)
-            scene = sound(random_scene(rng, bench.machine.limits.block, walk=walk, length=32))
+            block = bench.machine.limits.block
+            scene = sound(random_scene(rng, block, walk=walk, length=32, draws=draws))
             placed = PlacedScene(bench, scene, rng, step=3 * (number % 2))
             done_between(pair, bench, [placed.command()])
 
@@ -181,12 +191,16 @@ DRAINED = {
 
 def drained_chains(product: Path, log: Log) -> None:
     """Run random chains on the results of products."""
-    rng, numbers = Random(13), np.random.default_rng(13)
+    _drained_chains(product, log, 13)
+
+
+def _drained_chains(product: Path, log: Log, seed: int, *, draws: bool = False) -> None:
+    rng, numbers = Random(seed), np.random.default_rng(seed)
     with paired(product, log) as pair:
         for opcode, size in (*DRAINED.items(), *DRAINED.items()):
             bench = ScenesBench(pair)
             machine = bench.machine
-            scene = scene_of_product(rng, machine.limits.block, size, length=32)
+            scene = scene_of_product(rng, machine.limits.block, size, length=32, draws=draws)
             converted = Converted(bench, tensors(numbers), step=1)
             placed = PlacedScene(bench, scene, rng, step=1)
             command = converted.product(opcode, machine.numerics, program=placed.place)

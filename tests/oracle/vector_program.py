@@ -40,10 +40,10 @@ NEUTRAL = {w.MAX: numbers.MINUS_INFINITY, w.GT: numbers.MINUS_INFINITY, w.MIN: n
 class Input:
     """An input stream.
 
-    ``data``, by kind: a tensor of patterns (product, f32, draws: of 32 bits, bf16: of 16), of 0 to 255
-    (u8) or of bits (mask), or a function (row, column) -> one of these; a list by column (column
-    vector), or by row (row vector; labels: int32); the tensor that rows are gathered from, whose
-    numbers are in ``rows``. Panel: none; ``first`` vector, ``pitch`` in blocks.
+    ``data``, by kind: a tensor of patterns (product, f32, draws: of 32 bits, bf16: of 16), of 0 to
+    255 (u8) or of bits (mask), or a function (row, column) -> one of these; a list by column
+    (column vector), or by row (row vector; labels: int32); the tensor that rows are gathered from,
+    whose numbers are in ``rows``. Panel: none; ``first`` vector, ``pitch`` in blocks.
     """
 
     kind: int

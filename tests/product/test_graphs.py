@@ -203,9 +203,7 @@ def test_dropout(machine, stalls, sizes, np_rng):
     optimiser = Sgd(rate=lambda step: 0.05, momentum=0.5)
     has_choices = program_limits(MACHINES[machine]).has_choices
     precision = PRECISION if has_choices else None
-    program = programs(
-        machine, graph, np_rng, optimiser, microbatches=2, precision=precision
-    )
+    program = programs(machine, graph, np_rng, optimiser, microbatches=2, precision=precision)
     check(machine, program, stalls)
 
 

@@ -202,7 +202,8 @@ STEPS_1X1 = from_document(
         "vector": {"enable": True, "panel_kib": 16, "draws": True},
     }
 )
-"""A small machine with a vector unit and random numbers, compiled once for all tests of chains and steps."""
+"""A small machine with a vector unit and random numbers, compiled once for all tests of chains and
+steps."""
 
 # Whose benches are run as a user runs them; of the second one, with two copies of X and W and a
 # vector unit, every operation that there is.

@@ -120,8 +120,8 @@ def random_scene(
 
     ``undefined``: registers may be read before they are written (NaN in the model, anything in
     hardware). ``split``: a whole output may be written by two instructions, one in the last block
-    of a line and one in all others. ``draws``: an input has random numbers. Panel streams often lie a multiple of B apart, and an
-    instruction reads one panel once.
+    of a line and one in all others. ``draws``: an input has random numbers. Panel streams often lie
+    a multiple of B apart, and an instruction reads one panel once.
     """
     walk = walk or rng.choice(("rows", "columns", "tiles"))
     size = size or tuple(rng.randrange(1, 3 * block + 2) for _ in range(2))

@@ -61,6 +61,8 @@ class Draws(wiring.Component):
     reader_never_stalls : bool
         The reader of ``o`` never waits: ``o.ready`` is high in every cycle in which ``o.valid`` is
         high. Then few groups wait, because groups are cut at the rate of their requests.
+    hashes_ahead : int
+        Most hashes of a unit that are requested and not yet used (2 to 16).
 
     Members
     -------
@@ -82,11 +84,13 @@ class Draws(wiring.Component):
         copies: int,
         rows: int,
         reader_never_stalls: bool = False,
+        hashes_ahead: int = HASHES_AHEAD,
     ):
         require_choice("lanes", lanes, (1, 2, 4, 8, 16))
         require_int("random_bits", random_bits, 1, DRAW_BITS)
         self.copies = require_int("copies", copies, 1, 2)
         self.rows = require_int("rows", rows, 1, 32)
+        self.hashes_ahead = require_int("hashes_ahead", hashes_ahead, 2, HASHES_AHEAD)
         self.lanes, self.random_bits, self.reader_never_stalls = (
             lanes,
             random_bits,
@@ -137,7 +141,7 @@ class Draws(wiring.Component):
     def _waiting_groups(self) -> int:
         """Number of groups that may wait for words."""
         if not self.reader_never_stalls:
-            return HASHES_AHEAD
+            return self.hashes_ahead
         return _GROUPS_HERE if self._hash_cycles == 1 else _GROUPS_OF_RINGS
 
     @property
@@ -153,7 +157,7 @@ class Draws(wiring.Component):
             quick=True,
             stable_output=True,
         )
-        m.submodules.requested = requested = Credit(most=HASHES_AHEAD)
+        m.submodules.requested = requested = Credit(most=self.hashes_ahead)
         groups = StreamFifo(
             shape=self._groups_layout, depth=self._waiting_groups, stable_output=True
         )

@@ -55,9 +55,7 @@ class ChainInputs:
         self.product = now  # the cycle after the last row of a product
         self.read_beats = 0
         kinds = {each.kind for each in task.inputs.values()}
-        self.drawn = (
-            DrawnTimes(vector.block, task.walk.cols, now) if Kind.DRAWS in kinds else None
-        )
+        self.drawn = DrawnTimes(vector.block, task.walk.cols, now) if Kind.DRAWS in kinds else None
         self.several = sum(each.kind in GATHERED for each in task.inputs.values()) > 1
         self.lists_always = task.walk.by_columns or self.several
         self.located: list[int] = []  # when the rows of the present line's list are located

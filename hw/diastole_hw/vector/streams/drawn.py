@@ -11,7 +11,7 @@ from diastole_hw.transfer.address import AddressGenerator
 from diastole_hw.vector.stream_layouts import STEP_BITS, VectorShape
 from diastole_sim.spec.image import EXTENT_BITS
 from diastole_sim.spec.rounding import DRAW_BITS
-from diastole_sim.spec.sizes.draws import chain_draw_lanes
+from diastole_sim.spec.sizes.draws import chain_draw_lanes, chain_hashes_ahead
 
 
 def drawn_layout(shape: VectorShape) -> data.ArrayLayout:
@@ -26,11 +26,11 @@ class DrawnRows(wiring.Component):
     index row * ``columns`` + column. All B rows of a block are drawn. Elements outside the tensor
     have draws of other elements.
 
-    Timing: a row takes B / :func:`diastole_sim.spec.sizes.draws.chain_draw_lanes` cycles, and up to
-    a half more if ``columns`` is not a multiple of 4. The index of a block's first element is
-    computed beside the rows of the block before. This takes 2 cycles, plus as many as ``i`` has
-    bits (from the highest 1 on). The first row of a chain comes the latency of the draws later than
-    these cycles and the cycles of a row.
+    Timing: a row takes B / :func:`diastole_sim.spec.sizes.draws.chain_draw_lanes` cycles. If
+    ``columns`` is not a multiple of 4, most rows take the cycles of one more hash. The index of a
+    block's first element is computed beside the rows of the block before. This takes 2 cycles, plus
+    as many as ``i`` has bits (from the highest 1 on). The first row of a chain comes the latency of
+    the draws later than these cycles and the cycles of a row.
 
     Parameters
     ----------
@@ -73,7 +73,11 @@ class DrawnRows(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.draws = draws = Draws(
-            lanes=self.lanes, random_bits=DRAW_BITS, copies=1, rows=1
+            lanes=self.lanes,
+            random_bits=DRAW_BITS,
+            copies=1,
+            rows=1,
+            hashes_ahead=chain_hashes_ahead(self.shape.block),
         )
         m.d.comb += [
             draws.seed.eq(self.seed),

@@ -34,8 +34,8 @@ class _Drawn(NamedTuple):
 
 class InputStreams(wiring.Component):
     """Read the blocks of a chain's inputs ahead of the core, into a buffer of 4 blocks per input.
-    Random numbers are drawn instead of read. Numbers are in binary32, and +0 outside the tensor. Panels (read by the core) and unused inputs
-    are ignored.
+    Numbers are in binary32, and +0 outside the tensor. Panels (read by the core) and unused inputs
+    are ignored. Random numbers are drawn instead of read.
 
     All inputs have the same blocks, and release blocks together. A late input therefore stalls the
     remaining inputs when they are 4 blocks ahead. The unit requests a block only if the buffers
@@ -144,8 +144,8 @@ class InputStreams(wiring.Component):
         ]
 
     def _count(self, m, requests, fill):
-        """Count, modulo 8, the blocks that were begun, filled and released. Return the number of the
-        block that is filled now, the counter of released blocks, and the blocks."""
+        """Count, modulo 8, the blocks that were begun, filled and released. Return the number of
+        the block that is filled now, the counter of released blocks, and the blocks."""
         shape = self.shape
         bits = INPUT_BLOCKS.bit_length()
         begun, filled = Signal(bits, name="begun"), Signal(bits, name="filled")

@@ -64,5 +64,5 @@ def _chain(attributes: Attributes, *, gradient: bool) -> Chain | None:
 
 def _scaled(values: Array, stays: Array, use: OperationUse) -> Array:
     """Return the elements that stay, divided by 1 - p, and 0 for the other elements."""
-    factor = values.dtype.type(1 / (1 - float(use.attributes["p"])))
-    return np.where(stays, values * factor, values.dtype.type(0))
+    scaled: Array = np.where(stays, values / (1 - float(use.attributes["p"])), 0)
+    return scaled.astype(values.dtype, copy=False)

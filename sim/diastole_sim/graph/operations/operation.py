@@ -39,15 +39,14 @@ class StepDraws:
     seed: int
     step: int
     microbatches: int = 1
-    tags: int = 0
+    tags: int = 1
 
     def of(self, shape: Shape, tag: int) -> Array:
         """Return a number for each element of a tensor."""
         rows = (shape[0] // self.microbatches, int(np.prod(shape[1:])))
-        key = {"seed": self.seed, "step": self.step, "bits": DRAW_BITS}
         drawn = [
-            tensor_draws(rows, tag=tag + number * self.tags, **key)
-            for number in range(self.microbatches)
+            tensor_draws(rows, seed=self.seed, tag=each, step=self.step, bits=DRAW_BITS)
+            for each in range(tag, tag + self.microbatches * self.tags, self.tags)
         ]
         return np.concatenate(drawn).reshape(shape)
 

@@ -8,6 +8,8 @@ HASH_NUMBERS = 4
 """Most numbers of hashes that wait for a hash unit that is not always ready."""
 STARTS_AHEAD = 8
 """Number of rows whose start states are computed ahead."""
+_HASHED_CYCLES = 16
+"""Cycles from the request of a hash to its use, at least."""
 _ROW_HASH_CYCLES = 5
 _USUAL_COLUMNS = 64
 
@@ -21,6 +23,13 @@ def chain_draw_lanes(block: int) -> int:
     """Return the random numbers of a chain that are drawn per cycle: a block of B x B numbers takes
     as long as four instructions, or as an instruction if B is less than 4."""
     return max(1, block // 4)
+
+
+def chain_hashes_ahead(block: int) -> int:
+    """Return the most hashes of a unit for the random numbers of a chain that are requested and not
+    yet used: those of the cycles of a hash."""
+    hash_cycles = max(1, DRAWS_PER_HASH // chain_draw_lanes(block))
+    return min(HASHES_AHEAD, _HASHED_CYCLES // hash_cycles)
 
 
 def row_hash_cycles(lanes: int) -> int:

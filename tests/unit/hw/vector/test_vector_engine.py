@@ -56,7 +56,10 @@ def test_random_chains_with_random_numbers(block, data_width, walk, rng):
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_chain_has_one_input_of_random_numbers(number, rng):
     """``number``: of them less 1. Another stream of random numbers that nothing names is free."""
-    source, twice = Descriptor(kind=Kind.DRAWS, pitch=9), Instruction(op=MicroOp.ADD, a=16, c=18, o=0)
+    source, twice = (
+        Descriptor(kind=Kind.DRAWS, pitch=9),
+        Instruction(op=MicroOp.ADD, a=16, c=18, o=0),
+    )
     chain = Chain(source=source, program=(twice if number else MOVE,))
     job = chain.job(streams={2: Descriptor(kind=Kind.DRAWS, pitch=10)})
     assert job.error == (ErrorCode.BAD_STREAM if number else ErrorCode.NONE)

@@ -68,8 +68,9 @@ def test_a_walk_counts_blocks():
 @pytest.mark.parametrize("kind", INPUT_KINDS)
 def test_inputs_in_order(kind):
     stream = PANEL if kind == Kind.PANEL else Descriptor(kind=kind)
+    limits = replace(LIMITS, draws=kind == Kind.DRAWS)
     found = stream_problems(
-        stream, WALK, LIMITS, output=False, of_product=kind == Kind.PRODUCT, index_list=LIST
+        stream, WALK, limits, output=False, of_product=kind == Kind.PRODUCT, index_list=LIST
     )
     assert found == []
 
@@ -127,6 +128,11 @@ def test_outputs_in_order(kind):
             replace(PANEL, aux=1),
             {},
             "pitch has no meaning in a stream of kind panel, and must be 0",
+        ),
+        (
+            Descriptor(kind=Kind.DRAWS, pitch=7),
+            {},
+            "the machine has no streams of random numbers (vector.draws)",
         ),
         (Descriptor(kind=13, address=256), {"output": True}, "there is no constant 256"),
         (

@@ -56,7 +56,7 @@ def test_presets_are_those_of_the_contract(preset, cells, block, bus, ports, pan
         },
         "bus": {"data_width": bus, "ports": ports},
         "memory": {"output_register": False},
-        "vector": {"enable": False, "special": None, "panel_kib": panel},
+        "vector": {"enable": False, "special": None, "panel_kib": panel, "draws": False},
     }  # fmt: skip
     assert config.macs == macs
 
@@ -282,6 +282,7 @@ def test_every_key_has_a_default_and_a_description():
         "scale.w",
         "scale.x",
         "special",
+        "vector.draws",
         "vector.enable",
         "vector.panel_kib",
         "vector.special",
