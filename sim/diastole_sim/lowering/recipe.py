@@ -16,9 +16,9 @@ from diastole_sim.graph.operations.table import OPERATIONS
 from diastole_sim.program.chain import Chain
 from diastole_sim.program.chains.updates import Options
 from diastole_sim.program.recipe import Lars, Optimiser
-from diastole_sim.spec.require import require_choice, require_int
+from diastole_sim.spec.require import require_int
 from diastole_sim.train.loss_scaling import LossScaling
-from diastole_sim.train.precision import MACHINE_PRECISIONS, Precision
+from diastole_sim.train.precision import Precision
 
 LONGEST_WITH_SUM = 8
 """Most lines of the update of a bias, for an update in one chain with the sum of the gradient."""
@@ -47,15 +47,13 @@ class TrainingRecipe:
     - ``groups``: parameters with an optimiser of their own. A parameter belongs to the first group
       that matches the name.
     - ``clip``: largest norm of all gradients together.
-    - ``precision``: rule for the widths of the named classes, which the machine decides; None for
-      the widest.
+    - ``precision``: rule for the widths of the named classes; None for the widest.
     - ``seed``: seed of the initial weights.
     - ``first``: initial parameters by name, with shapes as in the graph; None for those that the
       graph names.
 
     GraphError for a graph that no machine can train. NoParameterError for a group without a
-    parameter. ValueError without a step, or for a
-    ``precision`` that no machine has.
+    parameter. ValueError without a step.
     """
 
     graph: Graph
@@ -84,8 +82,6 @@ class TrainingRecipe:
                     f"no trained parameter belongs to the group {group.pattern}: the trained "
                     f"parameters are {', '.join(trained)}"
                 )
-        if self.precision is not None:
-            require_choice("precision", self.precision.kind, MACHINE_PRECISIONS)
 
     @property
     def optimisers(self) -> tuple[Optimiser, ...]:

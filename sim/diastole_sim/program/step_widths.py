@@ -1,4 +1,4 @@
-"""Control and log the widths that the machine decides while a perceptron trains."""
+"""Control and log the widths of tensors that change while a network trains."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,27 +16,34 @@ from diastole_sim.spec.limits import EPS_BITS, VectorTable
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import OPERAND_BY_CLASS
 from diastole_sim.spec.require import require_int
-from diastole_sim.train.precision import HIGH, LOW, Precision, Widths
+from diastole_sim.train.precision import HIGH, Precision, Widths
 
 Words = NDArray[np.uint32]
 LOGGED = "widths"
 """Name of the area with the widths in the slots at the end of every step."""
-WIDE = 3
-"""Widths of a slot before the first decision: two planes for the last tensor and for the next
-tensor."""
+BY_STEP = "widths by step"
+"""Name of the area with the widths of every step, if the number of the step decides the widths."""
 
 
 def first_widths(precision: Precision, layers: int) -> Words:
     """Return the widths of all slots before the first conversion."""
-    wide = 0 if precision.kind == "low" else WIDE
-    return np.full(TAGS_PER_LAYER * layers, wide, "<u4")
+    return np.full(TAGS_PER_LAYER * layers, _slot_word(precision, 0, 0), "<u4")
+
+
+def _slot_word(precision: Precision, last: int, following: int) -> int:
+    """Return the contents of a slot whose last tensor belongs to the step ``last``, and whose next
+    tensor belongs to the step ``following``."""
+    return sum(
+        (precision.width(step) == HIGH) << bit for bit, step in enumerate((last, following))
+    )
 
 
 class StepWidths:
     """Widths in a training of ``steps`` steps and ``layers`` layers, by the rule ``precision``.
 
-    The first tensor of every slot has 4 bits, or 2 bits if widths are always ``low``. The weights
-    that a step converts are read by the next step, and their thresholds belong to the next step.
+    The machine decides by thresholds, or every step loads the widths of all slots. The first tensor
+    of every slot has the width of step 0, or 4 bits if the machine decides. The weights that a step
+    converts are read by the next step, and their thresholds and widths belong to the next step.
     ``initial``: receives the bytes of the areas that the object allocates.
     """
 
@@ -58,6 +65,7 @@ class StepWidths:
         padded = np.zeros((steps, self._table.pitch // 4), "<u4")
         padded[:, : self.slots] = table
         initial[THRESHOLDS] = padded.tobytes()
+        self._by_step = self._widths_by_step() if precision.by_step else None
         self._log = plan.by_step(LOGGED, INT32, steps, self.slots)
 
     def thresholds(self, step: int, of_weights: int) -> Words:
@@ -81,10 +89,24 @@ class StepWidths:
         return commands
 
     def begin_step(self, commands: CommandList) -> None:
-        """Append the load of the thresholds of the step."""
+        """Append the load of the thresholds, or of the widths, of the step."""
         if self.decides:
             load = self._moved(Command.load, VectorTable.EPS, self._table)
             commands.add(load, writes=[THRESHOLDS])
+        if self._by_step is not None:
+            load = self._moved(Command.load, VectorTable.WIDTHS, self._by_step)
+            commands.add(load, alone=True)
+
+    def _widths_by_step(self) -> PlannedArea:
+        """Place the widths of all slots in every step."""
+        area = self.plan.by_step(BY_STEP, INT32, self.steps, self.slots)
+        widths = np.zeros((self.steps, area.pitch // 4), "<u4")
+        for step in range(self.steps):
+            for slot in range(self.slots):
+                is_weight = slot % TAGS_PER_LAYER == CLASS_NAMES.index("w")
+                widths[step, slot] = _slot_word(self.precision, step, step + is_weight)
+        self.initial[BY_STEP] = widths.tobytes()
+        return area
 
     def end_step(self, commands: CommandList) -> None:
         """Append the store of the decided widths."""
@@ -136,7 +158,7 @@ def width_history(log: Words, precision: Precision, layers: int) -> dict[str, li
     """Return the width of every tensor's conversion in all steps done, by tensor, as
     :class:`diastole_sim.train.precision.Widths` does. ``log``: contents of the area :data:`LOGGED`,
     (steps, slots)."""
-    first = LOW if precision.kind == "low" else HIGH
+    first = precision.width(0)
     history: dict[str, list[int]] = {}
     for layer in range(layers):
         for number, name in enumerate(CLASS_NAMES):

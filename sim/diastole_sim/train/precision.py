@@ -21,8 +21,6 @@ from diastole_sim.spec.require import require_choice
 PRECISIONS = ("fast", "low", "high", "low-to-high")
 """Rules for widths: by the monitor; always 2 bits; always 4 bits; 2 bits up to a step and then 4
 bits."""
-MACHINE_PRECISIONS = ("fast", "low", "high")
-"""Rules of a machine that does whole steps."""
 LOW, HIGH = 2, 4
 ALPHA, BETA = 0.6, 0.3
 
@@ -52,6 +50,17 @@ class Precision:
             raise ValueError(
                 "switch, a step, must be given with low-to-high, and with no other precision"
             )
+
+    @property
+    def by_step(self) -> bool:
+        """True if the number of the step decides the widths."""
+        return self.switch is not None
+
+    def width(self, step: int) -> int:
+        """Return the width of the tensors of a step, or of the first step for ``fast``."""
+        if self.switch is not None:
+            return LOW if step < self.switch else HIGH
+        return LOW if self.kind == "low" else HIGH
 
     def threshold(self, step: int, steps: int, layer: int, layers: int) -> int:
         """Return max(0, alpha - beta step/steps - beta layer/layers) in units of 2^-16, ties to
@@ -139,9 +148,6 @@ class Widths:
         return f"layer{layer % self.layers}.{OPERAND_BY_CLASS[tensor_class].name}"
 
     def _width(self, name: str, step: int) -> int:
-        kind, switch = self.precision.kind, self.precision.switch
-        if kind == "fast":
+        if self.precision.kind == "fast":
             return self._next.get(name, HIGH)
-        if switch is not None:
-            return LOW if step < switch else HIGH
-        return {"low": LOW, "high": HIGH}[kind]
+        return self.precision.width(step)

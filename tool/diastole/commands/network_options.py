@@ -123,7 +123,7 @@ def own_training(arguments: argparse.Namespace) -> OwnTraining | None:
             raise BadInput(
                 "--task or --graph must be given: --task digits, or a network of your own"
             )
-        for name in (*OPTIONS, *FILES):
+        for name in OPTIONS:
             if getattr(arguments, name, None):
                 raise BadInput(f"--{name} needs --graph, a network of your own: leave --{name} out")
         return None
@@ -151,7 +151,8 @@ def refuse_layers(arguments: argparse.Namespace) -> None:
 
 def check_network_files(arguments: argparse.Namespace) -> None:
     """Raise BadInput for files of a training that do not go together, or cannot be written."""
-    if arguments.min_accuracy is not None and arguments.loss != "cross-entropy":
+    own = arguments.graph is not None
+    if own and arguments.min_accuracy is not None and arguments.loss != "cross-entropy":
         raise BadInput("--min-accuracy works only with --loss cross-entropy: leave it out")
     if arguments.resume and arguments.save is None:
         raise BadInput("--resume needs --save FILE, the file of the training")

@@ -37,7 +37,7 @@ from diastole.files.outputs import check_picture
 from diastole.layers.cell_areas import cell_area
 from diastole.learning.checkpoint import Checkpoint
 from diastole.learning.log import TrainingLog
-from diastole.learning.task import OwnTask, own_task
+from diastole.learning.task import OwnTask, own_task, task_with_graph
 from diastole.nearest import suggestion
 from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.limits import MAX_STEPS
@@ -51,7 +51,6 @@ from diastole_sim.train.precision import (
     BETA,
     HIGH,
     LOW,
-    MACHINE_PRECISIONS,
     PRECISIONS,
     Precision,
 )
@@ -226,24 +225,12 @@ def precision_of(config: Config, arguments: argparse.Namespace) -> Precision | N
 
 
 def _machine_precision(config: Config, arguments: argparse.Namespace) -> Precision | None:
-    """Return the requested precision of a machine that decides widths itself. None for the widest,
-    if the machine cannot choose. BadInput as for :func:`precision_of`, and for a precision that
-    such a machine does not have."""
-    named = ("precision", "alpha", "beta")
+    """Return the requested precision of a program. None for the widest, if the machine cannot
+    choose. BadInput as for :func:`precision_of`."""
+    named = ("precision", "alpha", "beta", "switch")
     requested = any(getattr(arguments, name) is not None for name in named)
     if not requested and not {LOW, HIGH} <= set(config.numerics.widths):
         return None
-    if arguments.precision not in (None, *MACHINE_PRECISIONS) and arguments.graph is not None:
-        raise BadInput(
-            f"--precision of --graph must be one of {', '.join(MACHINE_PRECISIONS)}, not "
-            f"{arguments.precision}"
-        )
-    if arguments.precision not in (None, *MACHINE_PRECISIONS):
-        raise BadInput(
-            f"--precision {arguments.precision} works only on machines without a vector "
-            "unit: give --set vector.enable=false; with vector.enable = true --precision "
-            f"must be one of {', '.join(MACHINE_PRECISIONS)}"
-        )
     return precision_of(config, arguments)
 
 
@@ -295,8 +282,7 @@ def require_samples(task: Task) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     config = read_config(arguments)
     training = network_options.own_training(arguments)
-    if training is not None:
-        network_options.check_network_files(arguments)
+    network_options.check_network_files(arguments)
     own = None if training is None else own_task(training, seed=arguments.seed)
     task = own.task if own is not None else named_task(arguments.task)
     execution = execution_of(arguments)
@@ -343,8 +329,9 @@ def _refuse_program_options(arguments: argparse.Namespace) -> None:
         ("--memory", "memory_kib"),
         ("--log", "log"),
         ("--tensorboard", "tensorboard"),
+        *((f"--{name}", name) for name in network_options.FILES),
     ):
-        if getattr(arguments, name) is not None:
+        if getattr(arguments, name):
             raise BadInput(
                 f"{option} does not work where a host trains, as for --task text and with options "
                 f"such as --master: leave {option} out"
@@ -359,13 +346,23 @@ def _keeper(
     options: ProgramOptions,
 ) -> Keeper | None:
     """Return the keeper of a training's state and log, None without files."""
-    keeper = own and _checkpoint(config, arguments, own, options)
+    keeper = None
+    if any(getattr(arguments, name) for name in network_options.FILES):
+        kept = own or _with_graph(arguments, task, options)
+        keeper = _checkpoint(config, arguments, kept, options)
     journals = train_logs.journals_of(arguments)
     if not journals:
         return keeper
     steps = arguments.steps or task.steps
     rate = options.rates().rate(options.first_rate(task), steps)
     return TrainingLog(journals=journals, rate=rate, inner=keeper)
+
+
+def _with_graph(arguments: argparse.Namespace, task: Task, options: ProgramOptions) -> OwnTask:
+    """Return a task of Diastole with the graph that learns it."""
+    steps = arguments.steps or task.steps
+    recipe = options.in_float32.recipe(task, steps=steps, seed=arguments.seed).recipe
+    return task_with_graph(replace(task, steps=steps), recipe.graph)
 
 
 def _checkpoint(

@@ -30,7 +30,6 @@ from diastole_sim.program.schedules import LINEAR, STEP
 from diastole_sim.program.verified_run import VerifiedRun
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
-from diastole_sim.train.precision import MACHINE_PRECISIONS
 from diastole_sim.train.tasks import Task
 from diastole_sim.trainer.job import Keeper, ProgramResult, run_program
 from diastole_sim.trainer.options import (
@@ -48,7 +47,6 @@ HOST_OPTIONS = {
     "master_rounding": "keeps the weights in float32",
     "master_bits": "keeps the weights in float32",
     "gradient": "keeps the gradients of weights in float32",
-    "switch": "changes no width at a step",
 }
 """Options for a host that trains, with the behaviour of a machine with a vector unit instead."""
 
@@ -134,8 +132,6 @@ def _reason_for_a_host(config: Config, arguments: argparse.Namespace) -> str | N
     for name in (*HOST_OPTIONS, "state"):
         if getattr(arguments, name, None) is not None:
             return f"--{name.replace('_', '-')}"
-    if getattr(arguments, "precision", None) not in (None, *MACHINE_PRECISIONS):
-        return f"--precision {arguments.precision}"
     return "scale.source = host" if config.scale.source == "host" else None
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -108,17 +108,43 @@ def own_task(training: OwnTraining, *, seed: int) -> OwnTask:
         str(training.network), graph, samples, per_epoch=count // batch, epochs=training.epochs
     )
     task = replace(task, first=first)
-    names = [*table.features, *table.outputs, *(table.classes or ())]
-    digest = hashlib.sha256("\0".join(names).encode())
-    digest.update(samples.inputs.tobytes())
-    digest.update(np.ascontiguousarray(samples.labels).tobytes())
     return OwnTask(
         task=task,
         table=table,
         inputs=standard[0],
         outputs=standard[1],
-        data_sha256=digest.hexdigest(),
+        data_sha256=_digest([*table.features, *table.outputs, *(table.classes or ())], samples),
     )
+
+
+def task_with_graph(task: Task, graph: Graph) -> OwnTask:
+    """Return a task of Diastole with the graph that learns the task, and with the names of columns
+    and classes that a prediction needs."""
+    samples = task.load()
+    features = tuple(f"x{number}" for number in range(samples.inputs.shape[1]))
+    classes = tuple(map(str, range(int(samples.labels.max()) + 1)))
+    table = DataTable(
+        inputs=samples.inputs,
+        targets=samples.labels,
+        features=features,
+        outputs=("label",),
+        classes=classes,
+    )
+    return OwnTask(
+        task=replace(task, graph=graph),
+        table=table,
+        inputs=None,
+        outputs=None,
+        data_sha256=_digest([*features, *classes], samples),
+    )
+
+
+def _digest(names: Sequence[str], samples: Samples) -> str:
+    """Return the hash of all samples, and of the names of columns and classes."""
+    digest = hashlib.sha256("\0".join(names).encode())
+    digest.update(samples.inputs.tobytes())
+    digest.update(np.ascontiguousarray(samples.labels).tobytes())
+    return digest.hexdigest()
 
 
 def graph_task(name: str, graph: Graph, samples: Samples, *, per_epoch: int, epochs: int) -> Task:

@@ -169,8 +169,16 @@ def test_machines_that_decide_none(change, text, np_rng):
         make(np_rng, **change)
 
 
-def test_precisions_of_hosts(np_rng):
-    precision = Precision(kind="low-to-high", classes=CLASS_NAMES, switch=2)
-    text = "precision must be one of fast, low, high, not 'low-to-high'"
-    with pytest.raises(ValueError, match=exactly(text)):
-        make(np_rng, precision)
+@pytest.mark.parametrize("switch", [0, 1, 3, STEPS - 1, STEPS, STEPS + 4])
+def test_widths_by_the_number_of_the_step(switch, np_rng, monkeypatch):
+    """Of a run in two parts. W of a step was converted in the step before."""
+    precision = Precision(kind="low-to-high", classes=CLASS_NAMES, switch=switch)
+    watch = Watch(monkeypatch, precision, 2)
+    run = make(np_rng, precision).start()
+    run.train(2)
+    run.train(STEPS - 2)
+    assert [each[3] for each in watch.seen] == [2 if each[2] < switch else 4 for each in watch.seen]
+    low = min(switch, STEPS)
+    widths = low * [2] + (STEPS - low) * [4]
+    chosen = width_history(run.widths(), precision, 2)
+    assert chosen == {f"layer{n}.{name}": widths for n in range(2) for name in ("X", "W", "dY")}

@@ -268,7 +268,7 @@ def test_a_plan(diastole, data):
     assert record["configurations"][0]["passes"] == pytest.approx(2, abs=0.1)  # 1, 1, 4
     lines = {line["name"]: line for line in lines_of("comparison.jsonl")}
     assert (lines["one"]["numerics"]["block"], lines["two"]["numerics"]["block"]) == (4, 8)
-    assert lines["one"]["options"]["precision"]["switch"] == 2
+    assert lines["one"]["options"]["program"]["precision"]["switch"] == 2
     numerics = lines["one"]["numerics"], lines["two"]["numerics"]
     assert [(each["fraction"], each["random_bits"]) for each in numerics] == [(20, 5), (20, 6)]
     given = ("--plan", "plan.toml", "--jobs", "1", "--steps", "2", "--seeds", "1,2", "--json")

@@ -44,7 +44,6 @@ def with_recommended(words, keys):
         (*WHOLE, "--master", "bf16"),
         (*WHOLE, "--state", "s.npz"),
         (*WHOLE, "--set", "scale.source=host"),
-        (*WHOLE, *FAST, "--precision", "low-to-high", "--switch", "0"),
         (*COMPARE, "--preset", "pico", "--over", "precision=low,high"),
         ("estimate", "nano.toml", "--task", "digits"),
         ("explain", "--preset", "pico", "--op", "dw", "--sizes", "4,4,4", "-o", "e.html", *FAST),
