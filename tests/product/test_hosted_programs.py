@@ -10,6 +10,7 @@ from diastole.execution import Execution
 from diastole_sim.host.device_engine import DeviceEngine
 from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.program.verified_run import VerifiedRun
+from diastole_sim.train.master import Master
 from diastole_sim.train.precision import Precision
 from diastole_sim.train.tasks import find_task
 from diastole_sim.trainer.options import ProgramOptions
@@ -80,3 +81,37 @@ def test_every_number_is_that_of_a_vector_unit(name, stalls):
     expected = [*run.parameters().values(), run.losses(), run.evaluate()]
     for one, another in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, another)
+
+
+@pytest.mark.parametrize("name", ["bfp4", sweep("delayed"), sweep("fast")])
+def test_weights_and_gradients_in_few_bits(name):
+    """They are rounded where the golden code stores them; a run in parts goes on with them."""
+    config = machine(name, vector=False)
+    limits = program_limits(config)
+    options = ProgramOptions(
+        limits=limits,
+        hidden=(24,),
+        loss_scale=6,
+        master=Master(kind="bf16"),
+        gradient="fp8_e5m2",
+        precision=Precision(kind="low-to-high", classes=("x", "w", "dy"), switch=2)
+        if limits.has_choices
+        else None,
+    )
+    made = options.program(find_task("digits"), config.numerics, steps=STEPS, seed=SEED)
+    found = []
+    for stalls in (None, 3):
+        golden = golden_machine(made.program, config.numerics, limits, seed=SEED)
+        execution = Execution(seed=SEED, stalls=stalls)
+        with make_machine(execution, config, made.program) as hosted:
+            run = VerifiedRun(program=made.program, machine=hosted, reference=golden)
+            run.train(STEPS)
+            assert run.comparison.first is None
+            found.append(run.parameters())
+    alone = golden_machine(made.program, config.numerics, limits, seed=SEED)
+    run = ProgramRun(program=made.program, machine=alone)
+    run.train(1)
+    run.train(STEPS - 1)
+    for each, values in run.parameters().items():
+        assert np.array_equal(values, options.master.start(values))
+        assert all(np.array_equal(values, other[each]) for other in found)

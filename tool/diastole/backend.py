@@ -81,22 +81,23 @@ def make_machine(
     Without a vector unit, the hardware converts and multiplies, and the golden code does the rest
     of the program. Generation, views of waves and errors are as for :func:`make_device`."""
     limits = program_limits(config)
+    from diastole_sim.program.run import golden_machine
     from diastole_sim.program.verified_run import memory_needed
 
     size = round_up(memory_needed(program, limits), PAGE_BYTES)
     if execution.backend == "golden":
-        from diastole_sim.golden.golden_machine import GoldenMachine
-
-        yield GoldenMachine(config.numerics, limits, memory_bytes=size, seed=execution.seed)
+        yield golden_machine(
+            program, config.numerics, limits, memory_bytes=size, seed=execution.seed
+        )
         return
     if not config.vector.enable:
-        from diastole_sim.golden.golden_machine import GoldenMachine
         from diastole_sim.host.device_engine import DeviceEngine
         from diastole_sim.host.host_device import HostDevice
 
         with make_device(execution, config) as device:
             assert isinstance(device, HostDevice), "the backend is not golden"
-            yield GoldenMachine(
+            yield golden_machine(
+                program,
                 config.numerics,
                 limits,
                 memory_bytes=size,

@@ -120,6 +120,15 @@ class GoldenEngine:
         return Counter()
 
 
+class StoreRounding(Protocol):
+    """Rounding of the numbers of a tensor in a step. ``watched``: True if a NaN or an Inf is an
+    overflow of the step."""
+
+    @property
+    def watched(self) -> bool: ...
+    def __call__(self, values: Floats, step: int) -> Floats: ...
+
+
 class GoldenMachine:
     """Machine with a vector unit, with memory, and with registers as attributes.
 
@@ -129,6 +138,8 @@ class GoldenMachine:
     - ``seed``: seed of all random bits.
     - ``engine``: converts and multiplies; None for the golden code. With the hardware of a machine
       without a vector unit as engine, the golden code does the rest of a program.
+    - ``roundings``: by address of a tensor, rounding of what commands write there. No vector unit
+      rounds so.
 
     ``step``, ``step_end``, ``command_first``: registers. ``loss``: registers of the loss scale.
     ``overflow``: overflow bit of the step. Tables and memory begin as zeros.
@@ -142,12 +153,14 @@ class GoldenMachine:
         memory_bytes: int,
         seed: int = 0,
         engine: Engine | None = None,
+        roundings: Mapping[int, StoreRounding] | None = None,
     ):
         if limits.vector is None or limits.nests is None:
             raise ValueError("limits must belong to a machine with a vector unit and nests")
         self.numerics, self.limits = numerics, limits
         self.seed = require_int("seed", seed, 0, 2**32 - 1)
         self.engine = GoldenEngine(numerics, self.seed) if engine is None else engine
+        self.roundings = roundings or {}
         self.memory = GoldenMemory(memory_bytes)
         self.images = Images(memory=self.memory, numerics=numerics, data_width=limits.data_width)
         self.tables = Tables(
@@ -394,7 +407,17 @@ class GoldenMachine:
         results = self._multiply(command, operation)
         for product, address in zip(operation.products, operation.result_fields, strict=True):
             values = results[product.result.name].values
-            self._store_result(getattr(command, address), values)
+            place = getattr(command, address)
+            self._store_result(place, self._rounded(place, values))
+
+    def _rounded(self, address: int, values: Floats) -> Floats:
+        """Return numbers as commands write them at an address."""
+        rounding = self.roundings.get(address)
+        if rounding is None:
+            return values
+        rounded = rounding(values, self.step)
+        self.overflow |= rounding.watched and not np.isfinite(rounded).all()
+        return rounded
 
     def _store_result(self, address: int, values: Floats) -> None:
         """Write the rows of a product's result. The rest of a row's last vector, or beat if a beat
@@ -449,10 +472,10 @@ class GoldenMachine:
         return read_stream(stream, self.memory, order, self.step, listed)
 
     def _write_outputs(
-        self, writes: Mapping[int, Descriptor], values: Mapping[int, Floats], order: Order
+        self, writes: Mapping[int, Descriptor], results: Mapping[int, Floats], order: Order
     ) -> None:
         """Write the outputs of a chain, except outputs to the panel."""
-        for number, output in values.items():
+        for number, output in results.items():
             stream = writes[number]
             if stream.kind == Kind.CONSTANT:
                 self.tables.constants[stream.address] = output
@@ -460,7 +483,8 @@ class GoldenMachine:
                 self._write_image(stream, output)
             else:
                 assert stream.kind in IN_MEMORY
-                write_stream(stream, self.memory, order, self.step, output)
+                values = self._rounded(stream.address, output)
+                write_stream(stream, self.memory, order, self.step, values)
 
     def _write_image(self, stream: Descriptor, values: Floats) -> None:
         """Write an image through the converter. The converter measures no scale for a chain: an

@@ -27,14 +27,9 @@ BEFORE_THE_FIRST = 2**32 - 1
 
 
 def memory_plan(recipe: TrainingRecipe, numerics: Numerics, limits: Limits) -> MemoryPlan:
-    """Return an empty plan of the memory. ValueError if the machine has no vector unit, or if
-    scales must be given by the host."""
+    """Return an empty plan of the memory. ValueError if the machine has no vector unit."""
     if limits.vector is None:
         raise ValueError("a program needs a machine with a vector unit")
-    if numerics.source == "host":
-        raise ValueError(
-            "scale.source must be current or delayed for a program, not host: no host sets scales"
-        )
     return MemoryPlan(
         numerics=numerics,
         data_width=limits.data_width,

@@ -15,8 +15,10 @@ from diastole_sim.program.memory_plan import (
     folded_stream,
     stream_of,
 )
+from diastole_sim.program.roundings import Rounding
 from diastole_sim.spec.image import round_up
 from diastole_sim.spec.stream_table import Kind, PanelOrder
+from diastole_sim.train.master import bias_tag, weight_tag
 
 if TYPE_CHECKING:
     from diastole_sim.lowering.tensors import NetworkTensors
@@ -123,6 +125,19 @@ class Parameters:
         """Return all parameters in the order of the layers."""
         return [self.weights.get(name) or self.biases[name] for name in self.layers]
 
+    def roundings(self) -> dict[str, Rounding]:
+        """Return the roundings of parameters and gradients, by name of the area."""
+        found: dict[str, Rounding] = {}
+        for name, layer in self.layers.items():
+            if not self.is_trained(name):
+                continue
+            tag = bias_tag(layer) if self._is_bias[name] else weight_tag(layer)
+            if self.recipe.rounds:
+                found[_area(name, "w")] = Rounding(master=self.recipe.master, tag=tag)
+            if self.recipe.gradient != "float32" and not self._is_bias[name]:
+                found[_gradient(name)] = Rounding(gradient=self.recipe.gradient, tag=tag)
+        return found
+
     def _names(self, *, bias: bool) -> list[str]:
         return [name for name in self.layers if self._is_bias[name] == bias]
 
@@ -151,7 +166,7 @@ class Parameters:
                 self._fill(name, area)
         gradient = None
         if trained and (self.recipe.waits or self.recipe.microbatches > 1):
-            gradient = stream_of(plan.tensor(f"{name} gradient", Kind.F32, inputs, outputs))
+            gradient = stream_of(plan.tensor(_gradient(name), Kind.F32, inputs, outputs))
         image = self.tensors.image(
             "w", f"{name} image", self.layers[name], inputs, outputs, decides=trained
         )
@@ -216,6 +231,8 @@ class Parameters:
 
     def _in_panel(self, stored: Streams, order: PanelOrder, rows: int, cols: int) -> Streams:
         """Return the places of a parameter in the panel, if all of them fit, else in memory."""
+        if self.recipe.rounds:
+            return stored
         before, streams = self.plan.panel_end, dict[str, BoundStream]()
         for name, stream in stored.items():
             placed = self.plan.panel(f"{stream.name}, panel", order, rows, cols)
@@ -224,6 +241,11 @@ class Parameters:
                 return stored
             streams[name] = placed
         return streams
+
+
+def _gradient(name: str) -> str:
+    """Return the name of the area of the gradient by a weight."""
+    return f"{name} gradient"
 
 
 def _area(name: str, stored: str) -> str:

@@ -72,9 +72,8 @@ def training_program(
     room: Room = ROOM_FOR_ALL,
 ) -> TrainingProgram:
     """Return the program for a machine with these numerics and limits. ``room``: room for samples.
-    ValueError if the machine has no vector unit, if scales must be given by the host, if an
-    operation needs random numbers that the machine has not, or if tables or panel of the vector
-    unit are too small."""
+    ValueError if the machine has no vector unit, if an operation needs random numbers that the
+    machine has not, or if tables or panel of the vector unit are too small."""
     _require_draws(recipe, limits)
     plan = memory_plan(recipe, numerics, limits)
     tensors = ProgramTensors(recipe, training, held_out, first_parameters(recipe), plan, room)
@@ -128,8 +127,10 @@ def first_parameters(recipe: TrainingRecipe) -> dict[str, NDArray[np.float32]]:
     Random weights are those of :func:`diastole_sim.train.draws.initial_weights`, with the number of
     the first layer that reads the weight. A random bias is drawn as a weight of one input.
     """
+    start = recipe.master.start
     if recipe.first is not None:
-        return {name: recipe.first[name].astype(np.float32) for name in recipe.graph.parameters}
+        first = {name: recipe.first[name].astype(np.float32) for name in recipe.graph.parameters}
+        return {name: start(values) for name, values in first.items()}
     layers: dict[str, int] = {}
     for number, node in enumerate(recipe.linears):
         for place, name in enumerate(node.operands[1:]):
@@ -142,7 +143,7 @@ def first_parameters(recipe: TrainingRecipe) -> dict[str, NDArray[np.float32]]:
             found[name] = np.ascontiguousarray(drawn.T.astype(np.float32)).reshape(shape)
         else:
             found[name] = np.full(shape, float(parameter.initial == ONES), np.float32)
-    return found
+    return {name: start(values) for name, values in found.items()}
 
 
 class _Builder:
@@ -212,6 +213,7 @@ class _Builder:
             layers=self._layers(commands),
             sent=tensors.sent,
             held_out=tensors.sent_held_out,
+            roundings=self.parameters.roundings(),
         )
 
     def _layers(self, commands: CommandList) -> tuple[int | None, ...]:
@@ -312,6 +314,10 @@ class _Builder:
         if widths is not None:
             widths.begin_step(self.writer.commands)
         write_groups(self.tensors, self.writer, grouped, "")
+        if self.recipe.rounds:  # by the conversions of a host, after the roundings
+            for weight in self.parameters.weights.values():
+                if weight.trainable:
+                    self.writer.convert(weight.stored["w"], weight.image)
         if widths is not None:
             widths.end_step(self.writer.commands)
 

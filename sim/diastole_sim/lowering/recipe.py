@@ -17,7 +17,9 @@ from diastole_sim.program.chain import Chain
 from diastole_sim.program.chains.updates import Options
 from diastole_sim.program.recipe import Lars, Optimiser
 from diastole_sim.spec.require import require_int
+from diastole_sim.train.gradient import require_gradient
 from diastole_sim.train.loss_scaling import LossScaling
+from diastole_sim.train.master import FLOAT32, Master
 from diastole_sim.train.precision import Precision
 
 LONGEST_WITH_SUM = 8
@@ -48,6 +50,8 @@ class TrainingRecipe:
       that matches the name.
     - ``clip``: largest norm of all gradients together.
     - ``precision``: rule for the widths of the named classes; None for the widest.
+    - ``master``: format of the parameters in memory. ``gradient``: format of the gradients of
+      weights. Only a machine without a vector unit has formats other than float32.
     - ``seed``: seed of the initial weights.
     - ``first``: initial parameters by name, with shapes as in the graph; None for those that the
       graph names.
@@ -63,12 +67,15 @@ class TrainingRecipe:
     clip: float | None = None
     loss_scaling: LossScaling | None = None
     precision: Precision | None = None
+    master: Master = FLOAT32
+    gradient: str = "float32"
     seed: int = 0
     first: Mapping[str, NDArray[np.float32]] | None = None
 
     def __post_init__(self) -> None:
         _check(self.graph)
         require_int("steps", self.steps, 1, 2**32 - 2)
+        require_gradient(self.gradient)
         if self.samples_of_step % self.batch:
             raise GraphError(
                 f"the graph is for batches of {self.batch} samples, but a step has "
@@ -161,7 +168,13 @@ class TrainingRecipe:
     def waits(self) -> bool:
         """True if updates wait for all gradients."""
         lars = any(isinstance(each, Lars) for each in self.optimisers)
-        return self.clip is not None or self.loss_scaling is not None or lars
+        rounds = self.gradient != "float32"
+        return self.clip is not None or self.loss_scaling is not None or lars or rounds
+
+    @property
+    def rounds(self) -> bool:
+        """True if parameters are rounded when they are stored."""
+        return self.master.format is not None
 
     @property
     def scaled(self) -> bool:

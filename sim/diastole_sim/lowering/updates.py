@@ -17,7 +17,7 @@ from diastole_sim.program.chains.sums import (
 )
 from diastole_sim.program.chains.updates import CLIP_FACTOR, TRUST_RATIO
 from diastole_sim.program.fusion import ChainPart, Value
-from diastole_sim.program.memory_plan import BoundStream, stream_of
+from diastole_sim.program.memory_plan import BoundStream, PlannedImage, stream_of
 from diastole_sim.program.program_tables import FIRST_WRITTEN
 from diastole_sim.program.recipe import Lars
 from diastole_sim.spec.image import round_up
@@ -102,14 +102,19 @@ class Updates:
                 self._update_weight(each, each.gradient)
 
     def _update_weight(self, weight: PlacedWeight, gradient: Value | BoundStream) -> None:
-        group = self.recipe.group(weight.name)
+        """Append the update of a weight. The update makes the image too, unless the weight is
+        rounded first."""
+        group, rounds = self.recipe.group(weight.name), self.recipe.rounds
+        image: dict[str, PlannedImage] = {} if rounds else {"image": weight.image}
         part = ChainPart(
             chain=self._with_constants(
-                self.recipe.update(bias=False, group=group), self._numbers(group, weight), group
+                self.recipe.update(bias=False, image=not rounds, group=group),
+                self._numbers(group, weight),
+                group,
             ),
             shape=(weight.inputs, weight.outputs),
             inputs={"g": gradient, **weight.state},
-            outputs={**weight.state, "image": weight.image},
+            outputs={**weight.state, **image},
             numbers=self._numbers(group, weight),
             skip=self.recipe.scaled,
             update=True,

@@ -88,7 +88,9 @@ def lives_of(program: TrainingProgram) -> dict[str, Life]:
     """Return the lives of all temporaries, by the name of the area."""
     uses = _Uses(program)
     zeros = (name for name, area in program.areas.items() if area.zeros)
-    kept = {*program.initial, *program.state, *program.parameters, *zeros, LOSSES}
+    # A rounding belongs to a place: no other tensor may be there.
+    kept = {*program.initial, *program.state, *program.parameters, *program.roundings, *zeros}
+    kept.add(LOSSES)
     lives: dict[str, Life] = {}
     for unit, names in _units(program.areas).items():
         life = None if kept.intersection(names) else uses.life(unit)

@@ -1,9 +1,10 @@
 """Describe a whole run for a machine: memory contents, and commands that need no host."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from diastole_sim.program.memory_plan import PlannedArea
+from diastole_sim.program.roundings import Rounding
 from diastole_sim.program.stretches import EvaluationParts, TrainingStretches
 from diastole_sim.spec.command import Command
 from diastole_sim.train.loss_scaling import LossScaling
@@ -41,6 +42,8 @@ class TrainingProgram:
     - ``sent``: training samples that the host sends before the steps, None if memory has all.
     - ``held_out``: held-out samples that the host sends in parts, each for a run of the commands of
       the evaluation; None if memory has all.
+    - ``roundings``: roundings of tensors when they are stored, by name of the area. Only machines
+      without a vector unit run a program with roundings.
 
     After a run, the area :data:`LOSSES` has the loss of every step. After an evaluation, the area
     :data:`OUTPUT` has the network's result.
@@ -61,3 +64,4 @@ class TrainingProgram:
     layers: tuple[int | None, ...] = ()
     sent: TrainingStretches | None = None
     held_out: EvaluationParts | None = None
+    roundings: Mapping[str, Rounding] = field(default_factory=dict[str, Rounding])

@@ -8,11 +8,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from diastole_sim.golden.golden_machine import GoldenMachine, Outcome
+from diastole_sim.golden.golden_machine import Engine, GoldenMachine, Outcome
 from diastole_sim.golden.loss_scale import LossScale
 from diastole_sim.golden.memory import Bytes
 from diastole_sim.program.memory_plan import PlannedArea
 from diastole_sim.program.program import EVALUATION, LOSSES, OUTPUT, TRAINING, TrainingProgram
+from diastole_sim.program.roundings import by_address
 from diastole_sim.program.step_widths import LOGGED
 from diastole_sim.program.stretches import Stretches
 from diastole_sim.spec.command_errors import ERROR_MEANINGS, ErrorCode
@@ -213,7 +214,21 @@ class ProgramRun:
 
 
 def golden_machine(
-    program: TrainingProgram, numerics: Numerics, limits: Limits, *, seed: int
+    program: TrainingProgram,
+    numerics: Numerics,
+    limits: Limits,
+    *,
+    seed: int,
+    memory_bytes: int | None = None,
+    engine: Engine | None = None,
 ) -> GoldenMachine:
-    """Return a golden machine with the memory that a program needs."""
-    return GoldenMachine(numerics, limits, memory_bytes=program.memory_bytes, seed=seed)
+    """Return a golden machine for a program. ``memory_bytes``: size of the memory, by default what
+    the program needs. ``engine``: as for :class:`GoldenMachine`."""
+    return GoldenMachine(
+        numerics,
+        limits,
+        memory_bytes=program.memory_bytes if memory_bytes is None else memory_bytes,
+        seed=seed,
+        engine=engine,
+        roundings=by_address(program.roundings, program.areas, seed=seed),
+    )

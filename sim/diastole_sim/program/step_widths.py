@@ -33,9 +33,7 @@ def first_widths(precision: Precision, layers: int) -> Words:
 def _slot_word(precision: Precision, last: int, following: int) -> int:
     """Return the contents of a slot whose last tensor belongs to the step ``last``, and whose next
     tensor belongs to the step ``following``."""
-    return sum(
-        (precision.width(step) == HIGH) << bit for bit, step in enumerate((last, following))
-    )
+    return sum((precision.width(step) == HIGH) << bit for bit, step in enumerate((last, following)))
 
 
 class StepWidths:

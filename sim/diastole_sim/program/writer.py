@@ -8,7 +8,13 @@ from diastole_sim.program.command_list import CommandList
 from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, PlannedImage, stream_of
 from diastole_sim.program.program_tables import FullTableError, ProgramTables
 from diastole_sim.spec.chains import chain_faults
-from diastole_sim.spec.command import DEFAULT_NEST, Command, ProgramPlace
+from diastole_sim.spec.command import (
+    DEFAULT_NEST,
+    MEASURE,
+    Command,
+    ProgramPlace,
+    scale_field,
+)
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import CHAINED, PRODUCTS
 from diastole_sim.spec.limits import PLANE_CHOICES, Limits, VectorTable
@@ -16,6 +22,7 @@ from diastole_sim.spec.micro import INPUTS
 from diastole_sim.spec.nest import Nest, NestLimits
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import Operation
+from diastole_sim.spec.scales import amax_exponent
 from diastole_sim.spec.stream_table import (
     GATHERED,
     SLOTS,
@@ -185,6 +192,7 @@ class Writer:
             second=second if second != first else 0,
             tag=image.tag,
             step=step,
+            scale=self._scale(image.tensor_class),
             planes=1 if image.by_slot else self._planes(image.tensor_class),
             slot=image.slot,
             by_slot=image.by_slot,
@@ -274,6 +282,14 @@ class Writer:
         """Return whether the tiles of a product hold whole rows of the result."""
         nests = self._nests(product)
         return nests.groups[-1] * nests.lane_side >= -(-product.shape[1] // self.plan.block)
+
+    def _scale(self, tensor_class: str) -> int:
+        """Return the field for the scale of a conversion. Where a host gives scales, a program
+        gives the scale 1, which images of chains have."""
+        storage = self.plan.numerics.converted_class(tensor_class)
+        if not storage.has_tensor_scale or self.plan.numerics.source != "host":
+            return MEASURE
+        return scale_field(amax_exponent(0, storage), storage.format)
 
     def _planes(self, tensor_class: str) -> int:
         return self.plan.numerics.converted_class(tensor_class).format.plane_count

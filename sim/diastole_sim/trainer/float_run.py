@@ -16,6 +16,7 @@ from diastole_sim.program.chains.sums import clip_factor
 from diastole_sim.program.chains.updates import CLIP_FACTOR, TRUST_RATIO
 from diastole_sim.program.evaluate import in_float64
 from diastole_sim.program.recipe import Lars
+from diastole_sim.train.master import FLOAT32
 from diastole_sim.train.samples import Samples
 
 BLOCK = 32
@@ -33,13 +34,14 @@ class FloatRun:
     """
 
     def __init__(self, recipe: TrainingRecipe, training: Samples):
-        self.recipe, self.training = replace(recipe, loss_scaling=None), training
+        self.recipe = replace(recipe, loss_scaling=None, master=FLOAT32, gradient="float32")
+        self.training = training
         numbers = range(len(self.recipe.optimisers))
         self.updates = [self.recipe.update(bias=False, group=number) for number in numbers]
         names = [name for name in self.updates[0].inputs if name not in ("g", "w")]
         self.state: dict[str, dict[str, Floats]] = {
             name: {"w": first} | {each: np.zeros_like(first) for each in names}
-            for name, first in first_parameters(recipe).items()
+            for name, first in first_parameters(self.recipe).items()
         }
 
     def step(self, number: int) -> float:

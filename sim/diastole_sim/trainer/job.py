@@ -24,6 +24,7 @@ from diastole_sim.spec.command_table import CHAINED, PRODUCTS, Opcode
 from diastole_sim.spec.registers import WAIT_REGISTERS
 from diastole_sim.train.history import HELD_OUT_LOGITS, HELD_OUT_LOSS, MINIBATCH_LOSS, History
 from diastole_sim.train.job import Progress, TrainResult
+from diastole_sim.train.master import FLOAT32, Master
 from diastole_sim.train.precision import Widths
 from diastole_sim.trainer.float_run import FloatRun
 from diastole_sim.trainer.options import GroupOptions, ProgramOptions
@@ -158,7 +159,7 @@ def run_program(
         total_cycles=every.get(ALL_CYCLES, cycles),
         macs=macs,
         utilisation=macs / available if available else None,
-        weights_sha256=weights_sha256(run),
+        weights_sha256=weights_sha256(run, options.master),
         verified=isinstance(run, VerifiedRun) and comparison.mismatches == 0,
         mismatches=comparison.mismatches,
         compared=comparison.compared,
@@ -168,10 +169,10 @@ def run_program(
         converted=_converted(made, learnt.evaluations),
         saturated=run.reported["saturated"],
         underflowed=run.reported["underflowed"],
-        master="float32",
-        master_rounding=None,
-        master_bits=None,
-        gradient="float32",
+        master=options.master.kind,
+        master_rounding=options.master.rounding,
+        master_bits=options.master.bits,
+        gradient=options.gradient,
         last_loss_scale=run.machine.loss.exponent if made.recipe.loss_scaling else None,
         skipped_steps=None,
         precision=precision and precision.kind,
@@ -193,13 +194,13 @@ def run_program(
     )
 
 
-def weights_sha256(run: ProgramRun | FloatRun) -> str:
+def weights_sha256(run: ProgramRun | FloatRun, master: Master = FLOAT32) -> str:
     """Return the SHA-256 of the weights, then the bias, of every layer in order. The bytes are the
-    parameters as the host reads them from the machine's memory, or the parameters of a float32
-    run."""
+    parameters of the run in the format ``master``, as the host reads them from the machine's
+    memory."""
     digest = hashlib.sha256()
     for values in run.parameters().values():
-        digest.update(values.tobytes())
+        digest.update(master.to_bytes(values))
     return digest.hexdigest()
 
 

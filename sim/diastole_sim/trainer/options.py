@@ -19,7 +19,9 @@ from diastole_sim.program.schedules import LINEAR, RateSchedule
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.require import require_choice, require_int
+from diastole_sim.train.gradient import require_gradient
 from diastole_sim.train.loss_scaling import Floors, LossScaling, require_floors
+from diastole_sim.train.master import FLOAT32, Master
 from diastole_sim.train.precision import Precision
 from diastole_sim.train.tasks import HIDDEN, Task
 from diastole_sim.trainer.tasks import TaskProgram, TaskRecipe, task_program, task_recipe
@@ -235,7 +237,7 @@ class ProgramOptions(RecipeOptions):
 
     - ``loss_scale``: exponent of the first scale of the loss, None without loss scaling.
     - ``loss_scale_floor``: pairs of a step and the smallest exponent from the step on.
-    - ``precision``: as in a recipe.
+    - ``precision``, ``master``, ``gradient``: as in a recipe.
     - ``limits``: limits of the machine.
 
     ValueError if an option is not accepted.
@@ -245,9 +247,13 @@ class ProgramOptions(RecipeOptions):
     loss_scale: int | None = None
     loss_scale_floor: Floors = ()
     precision: Precision | None = None
+    master: Master = FLOAT32
+    gradient: str = "float32"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if require_gradient(self.gradient) != "float32" and self.accumulate > 1:
+            raise ValueError("gradient works only without accumulate: a gradient is rounded once")
         if self.loss_scale is not None:
             low, high = DEFAULT_SCALING.smallest, DEFAULT_SCALING.largest
             require_int("loss_scale", self.loss_scale, low, high)
@@ -270,8 +276,13 @@ class ProgramOptions(RecipeOptions):
         return replace(RecipeOptions(**shared), accumulate=1)
 
     def how(self, task: Task, *, steps: int, seed: int) -> dict[str, Any]:
-        """Return the arguments of :meth:`RecipeOptions.how`, with loss scaling and precision."""
-        own = {"loss_scaling": self.loss_scaling, "precision": self.precision}
+        """Return the arguments of :meth:`RecipeOptions.how`, with those about the machine."""
+        own = {
+            "loss_scaling": self.loss_scaling,
+            "precision": self.precision,
+            "master": self.master,
+            "gradient": self.gradient,
+        }
         return super().how(task, steps=steps, seed=seed) | own
 
     def program(

@@ -24,6 +24,7 @@ from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train import host
 from diastole_sim.train.job import batch_rows
 from diastole_sim.train.loss_scaling import LossScaling
+from diastole_sim.train.master import FLOAT32, Master
 from diastole_sim.train.precision import Precision
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import HIDDEN, Task
@@ -88,6 +89,8 @@ def task_recipe(
     accumulate: int = 1,
     loss_scaling: LossScaling | None = None,
     precision: Precision | None = None,
+    master: Master = FLOAT32,
+    gradient: str = "float32",
 ) -> TaskRecipe:
     """Return the recipe of a task of features and labels for a perceptron, or of a task with a
     graph.
@@ -100,7 +103,8 @@ def task_recipe(
     - ``activation``: name of an operation, or texts of a user, without a graph.
     - ``accumulate``: number of microbatches of a step. ValueError unless the microbatches have
       equal sizes.
-    - ``groups``, ``clip``, ``loss_scaling``, ``precision``: as in :class:`TrainingRecipe`.
+    - ``groups``, ``clip``, ``loss_scaling``, ``precision``, ``master``, ``gradient``: as in
+      :class:`TrainingRecipe`.
     """
     count = task.steps if steps is None else steps
     training, held_out = task.split(task.load(), seed=seed)
@@ -121,6 +125,8 @@ def task_recipe(
         clip=clip,
         loss_scaling=loss_scaling,
         precision=precision,
+        master=master,
+        gradient=gradient,
         seed=seed,
         first=task.first,
     )

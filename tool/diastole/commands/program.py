@@ -177,8 +177,12 @@ def _build(arguments: argparse.Namespace) -> int:
     options = program_options(config, arguments)
     if options is None:
         raise BadInput(
-            "a host does such a training, without a program: give --graph, or --task digits "
-            "without options of a host"
+            f"a host trains {task.name}, without a program: give --graph, or --task digits"
+        )
+    if train_program.has_other_masters(config):
+        raise BadInput(
+            f"a program file keeps the weights in float32, unlike numbers = {config.numbers}: "
+            "leave numbers out"
         )
     if own is None:
         require_samples(task)

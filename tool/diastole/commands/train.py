@@ -235,11 +235,40 @@ def _machine_precision(config: Config, arguments: argparse.Namespace) -> Precisi
 
 
 def program_options(config: Config, arguments: argparse.Namespace) -> ProgramOptions | None:
-    """Return the options of the training if the machine does the whole training; None if a host
-    trains. BadInput as for :func:`precision_of`, and for options of other machines."""
+    """Return the options of the training if a program trains; None if a host trains. Weights and
+    gradients have float32. BadInput as for :func:`precision_of`, and for options of other
+    machines."""
     task = find_task(arguments.task) if arguments.task in TASK_NAMES else None
     program = train_program.program_of(config, task, arguments)
     return program and replace(program, precision=_machine_precision(config, arguments))
+
+
+def _rounded(
+    config: Config, arguments: argparse.Namespace, program: ProgramOptions
+) -> ProgramOptions:
+    """Return the options with the requested formats of weights and gradients."""
+    if program.accumulate > 1 and _gradient(config, arguments) != "float32":
+        raise BadInput(
+            "--gradient and --accumulate exclude each other, because a gradient is rounded once"
+        )
+    master = master_of(arguments, _published_master(config))
+    return replace(program, master=master, gradient=_gradient(config, arguments))
+
+
+def _published_master(config: Config) -> Master:
+    """Return the master weights of the published numbers of a configuration, float32 without
+    published numbers."""
+    if config.numbers is None:
+        return FLOAT32
+    published = NUMBERS[config.numbers]
+    return Master(kind=published.master, rounding=published.master_rounding)
+
+
+def _gradient(config: Config, arguments: argparse.Namespace) -> str:
+    """Return the requested format of weight gradients, by default that of the published numbers of
+    a configuration."""
+    published = None if config.numbers is None else NUMBERS[config.numbers]
+    return arguments.gradient or (published.gradient if published else "float32")
 
 
 def training_options(config: Config, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -251,16 +280,12 @@ def training_options(config: Config, arguments: argparse.Namespace) -> dict[str,
     """
     program = program_options(config, arguments)
     if program is not None:
-        return {"program": program}
+        return {"program": _rounded(config, arguments, program)}
     published = None if config.numbers is None else NUMBERS[config.numbers]
-    default = FLOAT32
-    if published is not None:
-        default = Master(kind=published.master, rounding=published.master_rounding)
-    master = master_of(arguments, default)
     return {
         "precision": precision_of(config, arguments),
-        "master": master,
-        "gradient": arguments.gradient or (published.gradient if published else "float32"),
+        "master": master_of(arguments, _published_master(config)),
+        "gradient": _gradient(config, arguments),
         "loss_scaling": scaling.scaling_of(scaling.scale_argument(arguments, published)),
     }
 
@@ -333,8 +358,8 @@ def _refuse_program_options(arguments: argparse.Namespace) -> None:
     ):
         if getattr(arguments, name):
             raise BadInput(
-                f"{option} does not work where a host trains, as for --task text and with options "
-                f"such as --master: leave {option} out"
+                f"{option} does not work where a host trains, as for --task text: leave {option} "
+                "out"
             )
 
 

@@ -42,13 +42,13 @@ TABLES = ("commands", "instructions", "descriptors")
 """Beginnings of the names of areas that grow with the commands of a step."""
 SHOWN_AREAS = 3
 """Number of areas that a message about memory names."""
-HOST_OPTIONS = {
+UNIT_LACKS = {
     "master": "keeps the weights in float32",
     "master_rounding": "keeps the weights in float32",
     "master_bits": "keeps the weights in float32",
     "gradient": "keeps the gradients of weights in float32",
 }
-"""Options for a host that trains, with the behaviour of a machine with a vector unit instead."""
+"""Options that a machine with a vector unit lacks, with the behaviour of the machine instead."""
 
 
 def has_other_masters(config: Config) -> bool:
@@ -60,16 +60,10 @@ def has_other_masters(config: Config) -> bool:
 def program_of(
     config: Config, task: Task | None, arguments: argparse.Namespace
 ) -> ProgramOptions | None:
-    """Return the requested options of a program; None if a host trains. ``task`` is None for a task
-    of a user. BadInput if options do not belong to the machine or the task."""
+    """Return the requested options of a program; None for a task that a host trains. ``task`` is
+    None for a task of a user. BadInput if options do not belong to the machine or the task."""
     values = {name: getattr(arguments, name) for name in OPTIONS}
     values = {name: value for name, value in values.items() if value is not None}
-    own = getattr(arguments, "graph", None) is not None
-    if own and has_other_masters(config):
-        raise BadInput(
-            f"--graph keeps the weights in float32, unlike numbers = {config.numbers}: leave "
-            "numbers out"
-        )
     if task is not None and not task.classifies:
         for name in values:
             raise BadInput(
@@ -77,21 +71,18 @@ def program_of(
                 f"for {task.name}: leave {option(name)} out"
             )
         return None
-    reason = None if own else _reason_for_a_host(config, arguments)
-    if reason is not None:
-        for name in values:
-            raise BadInput(
-                f"{option(name)} does not work with {reason}, because a host then trains, by sgd: "
-                f"leave {option(name)} out"
-            )
-        return None
-    for name, does in HOST_OPTIONS.items():
-        if getattr(arguments, name, None) is not None:
-            if own:
-                raise BadInput(
-                    f"{option(name)} does not work with --graph, a program that {does}: leave "
-                    f"{option(name)} out"
-                )
+    if config.vector.enable and has_other_masters(config):
+        raise BadInput(
+            f"numbers = {config.numbers} trains only on machines without a vector unit: give --set "
+            "vector.enable=false; with vector.enable = true the machine keeps the weights in "
+            "float32"
+        )
+    if getattr(arguments, "state", None) is not None:
+        raise BadInput(
+            "--state works only for --task text: give --save FILE, and later --save FILE --resume"
+        )
+    for name, does in UNIT_LACKS.items():
+        if config.vector.enable and getattr(arguments, name, None) is not None:
             raise BadInput(
                 f"{option(name)} works only on machines without a vector unit: give --set "
                 f"vector.enable=false; with vector.enable = true the machine {does}"
@@ -103,36 +94,14 @@ def program_of(
     _check_schedule(values)
     if kind == "nesterov" and values.get("momentum") == 0:
         raise BadInput("--momentum of --optimizer nesterov must be above 0, not 0")
-    if config.scale.source == "host" and own:
-        raise BadInput(
-            "scale.source must be current or delayed for --graph, not host: a program has no host "
-            "that sets scales"
-        )
-    if config.scale.source == "host":
-        raise BadInput(
-            "scale.source must be current or delayed for training with vector.enable = "
-            "true, not host: only a host sets scales; give --set vector.enable=false to "
-            "train with a host"
-        )
+    published = None if config.numbers is None else NUMBERS[config.numbers]
+    scaling = scale_argument(arguments, published)
     try:
-        return ProgramOptions(limits=program_limits(config), **values, **scale_argument(arguments))
+        return ProgramOptions(limits=program_limits(config), **values, **scaling)
     except OwnCodeError as error:
         raise BadInput(str(error)) from error
     except ValueError as error:  # a group asks for an option that the optimiser lacks
         raise BadInput(f"--group: {error}") from error
-
-
-def _reason_for_a_host(config: Config, arguments: argparse.Namespace) -> str | None:
-    """Return what a program cannot do, so that a host trains a task; None if nothing. A machine
-    with a vector unit refuses options of a host."""
-    if has_other_masters(config):
-        return f"numbers = {config.numbers}"
-    if config.vector.enable:
-        return None
-    for name in (*HOST_OPTIONS, "state"):
-        if getattr(arguments, name, None) is not None:
-            return f"--{name.replace('_', '-')}"
-    return "scale.source = host" if config.scale.source == "host" else None
 
 
 def _check_schedule(options: Mapping[str, Any]) -> None:

@@ -207,17 +207,16 @@ def test_runs_that_diverge_are_failures(diastole, data):
     with np.load(data) as mine:
         np.savez(data, inputs=np.float32(1e36) * mine["inputs"], labels=mine["labels"])
     for _ in range(2):
-        words = ("--configuration", "bfp8: format=bfp8 master=float32")  # by a host
+        words = ("--configuration", "bfp8: format=bfp8")
         result = diastole(*MINE, *words, "--seeds", "0", "--json")
         assert result.code == 1
         (record,) = result.json["configurations"]
-        assert record["loss"] is None
-        assert record["runs"][0]["loss"] is None
-        assert [text.split(":")[0] for text in result.json["failures"]] == [
-            "float32, seed 0",
+        assert (record["loss"], record["runs"]) == (None, [])
+        assert sorted(text.split(":")[0] for text in result.json["failures"]) == [
             "bfp8, seed 0",
+            "float32, seed 0",
         ]
-        assert all(": step " in text for text in result.json["failures"])
+        assert all("step " in text for text in result.json["failures"])
         assert all(f"diastole: error: {text}" in result.err for text in result.json["failures"])
 
 

@@ -29,6 +29,7 @@ def files(diastole, tmp_path):
 
 RUN = "run nano.toml --backend golden --op forward --in a.npz --out b.npz"
 TRAIN = "train nano.toml --backend golden --task digits"
+TEXT = "train nano.toml --backend golden --task text"
 ESTIMATE = "estimate nano.toml --shapes layers.csv"
 COMPARE = "compare nano.toml --over format=bfp4"
 RESULTS = "is not a result of a comparison; give another file"
@@ -64,7 +65,7 @@ DEVICES = {
     f"{COMPARE} --results pipe": "pipe: is not a regular file",
     f"{COMPARE} --results no/such/r.jsonl": "no/such/r.jsonl: there is no folder no/such",
     "compare --data /dev/zero --over format=bfp4": "/dev/zero: is not a regular file",
-    f"{TRAIN} --set vector.enable=false --state /dev/full": "/dev/full: is not a regular file",
+    f"{TEXT} --state /dev/full": "/dev/full: is not a regular file",
     "estimate nano.toml --shapes /dev/zero": "/dev/zero: is neither a regular file nor a pipe",
     RUN.replace("a.npz", "/dev/zero"): "/dev/zero: is not a regular file",
     "formats --data /dev/zero": "/dev/zero: is not a regular file",
@@ -103,7 +104,7 @@ ENDINGS = {
     ),
     "explain nano.toml -o p.png": "--out must end in .html or .htm, not p.png",
     RUN.replace("b.npz", "b.csv"): "--out must end in .npz, not b.csv",
-    f"{TRAIN} --set vector.enable=false --state s.json": "--state must end in .npz, not s.json",
+    f"{TEXT} --state s.json": "--state must end in .npz, not s.json",
     f"{TRAIN} --trace w.txt".replace(
         "golden", "rtl"
     ): "--trace must end in .vcd or .fst, not w.txt",

@@ -95,22 +95,30 @@ def test_a_machine_without_a_vector_unit_has_the_same_bits(files):
     assert len(set(found.values())) == 1
 
 
-NO_PROGRAM = {
-    ("--set", "numbers=ibm-fp8"): "--graph keeps the weights in float32, unlike numbers = ibm-fp8: "
-    "leave numbers out",
-    ("--master", "bf16"): "--master does not work with --graph, a program that keeps the weights "
-    "in float32: leave --master out",
-    ("--set", "format.x=fp8_e4m3", "--set", "scale.source=host"): "scale.source must be current or "
-    "delayed for --graph, not host: a program has no host that sets scales",
+NO_UNIT = {
+    (
+        "--set",
+        "numbers=ibm-fp8",
+    ): "numbers = ibm-fp8 trains only on machines without a vector unit: "
+    "give --set vector.enable=false; with vector.enable = true the machine keeps the weights in "
+    "float32",
+    ("--master", "bf16"): "--master works only on machines without a vector unit: give --set "
+    "vector.enable=false; with vector.enable = true the machine keeps the weights in float32",
 }
 
 
-@pytest.mark.parametrize("words", NO_PROGRAM, ids=" ".join)
-@pytest.mark.parametrize("enable", ["true", "false"])
-def test_numbers_that_a_program_has_not(words, enable, files):
-    result = files(*with_vector_unit(enable), *words)
+@pytest.mark.parametrize("words", NO_UNIT, ids=" ".join)
+def test_numbers_that_a_vector_unit_has_not(words, files):
+    result = files(*with_vector_unit("true"), *words)
     assert result.code == 2
-    assert result.err[0] == f"diastole: error: {NO_PROGRAM[words]}"
+    assert result.err[0] == f"diastole: error: {NO_UNIT[words]}"
+    assert files(*with_vector_unit("false"), *words).code == 0
+
+
+@pytest.mark.parametrize("enable", ["true", "false"])
+def test_scales_of_a_host_are_1(enable, files):
+    words = "--set", "format.x=fp8_e4m3", "--set", "scale.source=host"
+    assert files(*with_vector_unit(enable), *words).code == 0
 
 
 def test_schedules_change_the_training(files):
@@ -213,7 +221,7 @@ def test_mistakes_of_memory_and_log(files):
     for words in (("--log", "log.jsonl"), ("--memory", "9")):
         result = files("train", "nano.toml", "--task", "text", *words)
         said = (
-            f"{words[0]} does not work where a host trains, as for --task text and with options "
-            f"such as --master: leave {words[0]} out"
+            f"{words[0]} does not work where a host trains, as for --task text: leave {words[0]} "
+            "out"
         )
         assert (result.code, result.err) == (2, [f"diastole: error: {said}"])

@@ -277,12 +277,8 @@ def test_options_that_it_has_not(own):
 @pytest.mark.parametrize(
     "words, said",
     [
-        (("--master", "bf16"), (
-         "--optimizer does not work with --master, because a host then trains, by sgd: leave "
-         "--optimizer out")),
         (("--state", "state.npz"), (
-         "--state works only for trainings with a host: give --set vector.enable=false; with "
-         "vector.enable = true the machine keeps part of the state")),
+         "--state works only for --task text: give --save FILE, and later --save FILE --resume")),
     ],
 )  # fmt: skip
 def test_where_there_is_none(own, words, said):

@@ -8,10 +8,7 @@ import pytest
 from support.own_networks import NUMBERS, write_networks
 
 DIGITS = ("--task", "digits", "--steps", "12")
-NO_STEPS = (
-    "a host does such a training, without a program: give --graph, or --task digits without "
-    "options of a host"
-)
+NO_STEPS = "a host trains text, without a program: give --graph, or --task digits"
 GOLDEN = ("--backend", "golden")
 OWN = tuple(word for word in NUMBERS[1:] if word not in GOLDEN)
 

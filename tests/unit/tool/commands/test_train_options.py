@@ -48,6 +48,9 @@ OF_BOTH = {
 in `train` belongs here."""
 
 
+BF16 = Master(kind="bf16")
+
+
 def test_each_changes_the_training():
     options = TrainOptions()
     assert set(options.names) == {*EXAMPLES, *OF_PROGRAMS, *OF_BOTH}
@@ -69,8 +72,8 @@ def test_each_changes_the_program(name):
     assert program != options.read(WITH_UNIT, without)["program"]
     if name in OF_PROGRAMS:
         assert options.read(CONFIG, settings)["program"] != options.read(CONFIG, without)["program"]
-        with pytest.raises(BadInput, match=r"^--\S+ does not work with --master, because a host"):
-            options.read(CONFIG, settings | {"master": "bf16"})
+        found = options.read(CONFIG, settings | {"master": "bf16"})["program"]
+        assert found == replace(options.read(CONFIG, settings)["program"], master=BF16)
 
 
 @pytest.mark.parametrize("name", ["hidden", "betas"])
@@ -114,13 +117,13 @@ def test_mistakes_of_a_value_alone():
 
 @pytest.mark.parametrize("numbers", NUMBERS)
 def test_published_numbers_have_a_master(numbers):
-    config = from_document({"numbers": numbers})
+    config = from_document({"numbers": numbers, "vector": {"enable": False}})
     options = TrainOptions()
     kind, rounding = ("fp16", "nearest") if numbers == "intel-fp8" else ("e6m9", "stochastic-b")
-    assert options.read(config, {})["master"] == Master(kind=kind, rounding=rounding)
-    assert options.read(config, {"master": "float32"})["master"] == FLOAT32
+    assert options.read(config, {})["program"].master == Master(kind=kind, rounding=rounding)
+    assert options.read(config, {"master": "float32"})["program"].master == FLOAT32
     for other in ("nearest", "stochastic-a"):
-        found = options.read(config, {"master-rounding": other})["master"]
+        found = options.read(config, {"master-rounding": other})["program"].master
         assert found == Master(kind=kind, rounding=other)
 
 
@@ -128,16 +131,16 @@ def test_published_numbers_have_a_scale_of_the_loss():
     """Which each of the options changes; the numbers without a scale have none."""
     options, published = TrainOptions(), from_document({"numbers": "intel-fp8"})
     own = LossScaling(exponent=13, floors=((40_000, 13), (150_000, 15)))
-    assert options.read(published, {})["loss_scaling"] == own
-    found = options.read(published, {"loss-scale": "5"})["loss_scaling"]
+    assert options.read(published, {})["program"].loss_scaling == own
+    found = options.read(published, {"loss-scale": "5"})["program"].loss_scaling
     assert found == replace(own, exponent=5)
-    found = options.read(published, {"loss-scale-floor": "7=9"})["loss_scaling"]
+    found = options.read(published, {"loss-scale-floor": "7=9"})["program"].loss_scaling
     assert found == replace(own, floors=((7, 9),))
-    assert options.read(published, {})["gradient"] == "fp8_e5m2"
-    assert options.read(published, {"gradient": "float32"})["gradient"] == "float32"
+    assert options.read(published, {})["program"].gradient == "fp8_e5m2"
+    assert options.read(published, {"gradient": "float32"})["program"].gradient == "float32"
     for numbers in ("ibm-fp8", "hfp8"):
-        plain = options.read(from_document({"numbers": numbers}), {})
-        assert (plain["loss_scaling"], plain["gradient"]) == (None, "float32")
+        plain = options.read(from_document({"numbers": numbers}), {})["program"]
+        assert (plain.loss_scaling, plain.gradient) == (None, "float32")
     text = "--loss-scale-floor needs --loss-scale X, the exponent of the first step"
     with pytest.raises(BadInput, match=exactly(text)):
         options.read(CONFIG, {"loss-scale-floor": "7=9"})

@@ -3,7 +3,7 @@
 from command_line import error
 from diastole.files.training_state import StateFile
 
-TRAIN = ("train", "nano.toml", "--task", "digits", "--steps", "4", "--backend", "golden")
+TRAIN = ("train", "nano.toml", "--task", "text", "--steps", "4", "--backend", "golden")
 
 
 def stop_after(monkeypatch, steps, stopping):
@@ -19,7 +19,7 @@ def stop_after(monkeypatch, steps, stopping):
 
 
 def test_interrupted_and_again(diastole, monkeypatch, tmp_path):
-    plain = diastole(*TRAIN, "--master", "float32", "--json").json
+    plain = diastole(*TRAIN, "--json").json
     keep = stop_after(monkeypatch, 2, KeyboardInterrupt)
     result = diastole(*TRAIN, "--state", "state.npz", "--json")
     assert (result.code, result.out) == (130, "")
