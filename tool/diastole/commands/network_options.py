@@ -30,9 +30,8 @@ DATA = (
 """Samples for a network, for people."""
 
 
-def add_network(parser: argparse.ArgumentParser, data: str = f"samples: {DATA}") -> Group:
-    """Add the options of a network and of data, and return the group of the options. ``data`` is
-    the help of --data."""
+def add_network(parser: argparse.ArgumentParser, data: str = f"samples: {DATA}") -> None:
+    """Add the options of a network and of data. ``data`` is the help of --data."""
     group = parser.add_argument_group("your own network", "instead of a task")
     group.add_argument(
         "--graph",
@@ -75,7 +74,6 @@ def add_network(parser: argparse.ArgumentParser, data: str = f"samples: {DATA}")
         type=Path,
         help=f"initial parameters by name: an .npz, or a {ENDING} that --save wrote",
     )
-    return group
 
 
 def add_loss(parser: argparse.ArgumentParser | Group, about: str) -> None:
@@ -94,13 +92,15 @@ def loss_of(named: str | OwnCode) -> str | ElementLoss:
     return named if isinstance(named, str) else own_loss(named)
 
 
-def add_network_files(group: Group) -> None:
-    """Add the files of a training to the group of :func:`add_network`."""
+def add_network_files(parser: argparse.ArgumentParser) -> None:
+    """Add the files of a training."""
+    group = parser.add_argument_group("files of the training", "not for the task text")
     group.add_argument(
         "--save",
         metavar="FILE",
         type=Path,
-        help=f"keep the network and the state of the training in FILE ({ENDING}) after every epoch",
+        help=f"keep the network and the state of the training in FILE ({ENDING}) at every "
+        "evaluation: after every epoch, or every 25 steps of the digits",
     )
     group.add_argument(
         "--resume",

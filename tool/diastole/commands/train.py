@@ -102,7 +102,8 @@ def add_parser(commands: Commands) -> None:
     add_master(parser)
     add_precision(parser)
     scaling.add_loss_scale(parser)
-    network_options.add_network_files(network_options.add_network(parser))
+    network_options.add_network(parser)
+    network_options.add_network_files(parser)
     recipe_options.add_program(parser)
     recipe_options.add_memory(
         parser,
@@ -114,8 +115,11 @@ def add_parser(commands: Commands) -> None:
 
 
 def add_master(parser: argparse.ArgumentParser) -> None:
-    """Add options of the weights that the host keeps and updates."""
-    group = parser.add_argument_group("master weights", "weights that the host keeps and updates")
+    """Add options of weights and gradients in few bits."""
+    group = parser.add_argument_group(
+        "weights and gradients in few bits",
+        "on machines without a vector unit, and for the task text",
+    )
     group.add_argument(
         "--master",
         choices=tuple(FORMATS),

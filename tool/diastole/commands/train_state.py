@@ -20,8 +20,8 @@ def add_state(parser: argparse.ArgumentParser) -> None:
         "--state",
         metavar="FILE",
         type=Path,
-        help="keep the state of the training in FILE (.npz) after every step, and continue "
-        "from an existing FILE of the same training, for example after the cable of a "
+        help="task text: keep the state of the training in FILE (.npz) after every step, and "
+        "continue from an existing FILE of the same training, for example after the cable of a "
         "board was pulled",
     )
 
@@ -33,12 +33,6 @@ def state_of(
     not completely in the file."""
     if arguments.state is None:
         return None
-    if "program" in options:
-        raise BadInput(
-            "--state works only for trainings with a host: give --set "
-            "vector.enable=false; with vector.enable = true the machine keeps part of the "
-            "state"
-        )
     if options["precision"] is not None:
         raise BadInput(
             "--state does not work with the format fast, because the file does not hold the "
