@@ -7,6 +7,7 @@ from diastole.devices import Device
 from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.train import run_task
+from support.host_perceptron import digits_by_host
 
 CELLS = ((1, 1), (2, 2), (3, 2), (4, 1))
 FORMATS = {
@@ -20,7 +21,7 @@ def count_hashes(configs, stall_seeds, steps):
     """Return how many different weights the golden model and all machines end with."""
 
     def train(device):
-        return run_task("digits", device, backend="any", steps=steps).weights_sha256
+        return run_task(digits_by_host(), device, backend="any", steps=steps).weights_sha256
 
     hashes = {train(NumpyDevice(configs[0].numerics))}
     for config in configs:

@@ -21,6 +21,7 @@ from diastole_sim.system import children
 from diastole_sim.train import TASKS, run_task
 from diastole_sim.train.master import Master
 from diastole_sim.train.precision import Precision
+from support.host_perceptron import digits_by_host
 from support.presets import changed
 
 SEEDS = range(5)
@@ -30,7 +31,7 @@ NANO = PRODUCTS_ONLY["nano"].numerics
 
 def train(numerics, options, seed):
     device = NumpyDevice(numerics, seed)
-    return run_task("digits", device, backend="golden", seed=seed, **options)
+    return run_task(digits_by_host(), device, backend="golden", seed=seed, **options)
 
 
 def trained(numerics, seeds=SEEDS, **options):

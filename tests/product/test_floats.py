@@ -6,6 +6,7 @@ import pytest
 from diastole_sim.spec.operations import OPERATIONS
 from diastole_sim.train import run_task
 from support import products as p
+from support.host_perceptron import digits_by_host
 from support.nests import blocks_of, drawn_nest
 from support.sweep import sweep
 
@@ -20,7 +21,7 @@ SIZES = (45, 37, 50)
 
 
 def train(device):
-    result = run_task("digits", device, backend="any", steps=STEPS, seed=0)
+    result = run_task(digits_by_host(), device, backend="any", steps=STEPS, seed=0)
     return result.weights_sha256, result.loss, result.accuracy, result.saturated
 
 

@@ -10,6 +10,7 @@ import pytest
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.train import run_task
 from support.draw_bias import defined, measured
+from support.host_perceptron import digits_by_host
 from support.products import MACHINES
 from support.sweep import sweep
 
@@ -29,7 +30,7 @@ def expected(goldens):
 
 
 def train(device):
-    result = run_task("digits", device, backend="any", steps=STEPS, seed=0)
+    result = run_task(digits_by_host(), device, backend="any", steps=STEPS, seed=0)
     return result.weights_sha256, result.loss, result.accuracy, result.saturated
 
 

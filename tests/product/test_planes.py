@@ -18,6 +18,7 @@ from diastole_sim.train import run_task
 from diastole_sim.train.precision import Precision
 from oracle.product import binary32, plane_product, read
 from support import products as p
+from support.host_perceptron import digits_by_host
 from support.nests import blocks_of, drawn_nest
 from support.planes import planar_tensor
 from support.scenario import Scenario
@@ -184,7 +185,9 @@ def trained(goldens):
 
 def train(device):
     precision = Precision(kind="fast", classes=("x", "w", "dy"))
-    result = run_task("digits", device, backend="any", steps=STEPS, seed=0, precision=precision)
+    result = run_task(
+        digits_by_host(), device, backend="any", steps=STEPS, seed=0, precision=precision
+    )
     return result.weights_sha256, result.loss, result.accuracy, result.saturated
 
 

@@ -2,7 +2,6 @@
 bits of the golden model, over bad lines too, and says clearly what is wrong with a board."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from diastole_sim.machines.board.link import Link
 from diastole_sim.machines.board.port import SerialPort
 from diastole_sim.train import TASKS
 from diastole_sim.train.samples import Samples
-from diastole_sim.train.tasks import perceptron, task_of_samples
+from diastole_sim.train.tasks import task_of_samples
 from support.board_model import Damage
 from support.simulated_board import CLOCK_HZ, SimulatedBoard, plugged
 from support.sweep import sweep
@@ -44,8 +43,7 @@ def diastole(capsys, tmp_path, monkeypatch):
     labels = random.integers(3, size=24)
     labels[0] = 2
     task = task_of_samples(Samples(inputs=inputs, labels=labels), "digits")
-    network = partial(perceptron, hidden=4, classes=3)
-    task = replace(task, batch=7, evaluate_every=2, network=network)
+    task = replace(task, batch=7, evaluate_every=2)
     monkeypatch.setitem(TASKS, "digits", task)
     monkeypatch.setattr("diastole_sim.machines.board.port.SILENCE_SECONDS", 0.1)
 

@@ -14,6 +14,7 @@ from diastole.devices import Device
 from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.train import run_task
 from support import products as p
+from support.host_perceptron import digits_by_host
 from support.nests import blocks_of, drawn_nest
 
 NAMES = [
@@ -98,7 +99,7 @@ def test_all_products_of_all_data(kind, sizes, both, request):
 
 def test_training_ends_in_the_same_weights(both):
     device, golden = both
-    result = run_task("digits", device, backend="rtl", steps=2, reference=golden)
+    result = run_task(digits_by_host(), device, backend="rtl", steps=2, reference=golden)
     assert result.verified, result.first_mismatch
     assert not result.mismatches, result.first_mismatch
 

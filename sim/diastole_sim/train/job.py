@@ -172,9 +172,12 @@ def run_task(
       ``compared`` counts this run only. A conversion ahead of a step is repeated and counted again.
       Must be None with chosen widths or delayed scales, which are no part of the state.
 
-    ValueError for an unknown task or number of steps.
+    ValueError for an unknown task, a task that a program trains, or an unknown number of steps.
     """
     entry = find_task(task) if isinstance(task, str) else task
+    make = entry.network
+    if make is None:
+        raise ValueError(f"a program trains {entry.name}: no host has a network for the task")
     count = entry.steps if steps is None else require_int("steps", steps, 1, MAX_STEPS)
     require_int("seed", seed, 0, 2**32 - 1)
     training, held_out = entry.split(entry.load(), seed=seed)
@@ -186,13 +189,13 @@ def run_task(
         scale: HostScale = UNSCALED,
         keeper: StateKeeper | None = None,
     ) -> tuple[Network, History]:
-        network = entry.network(training, seed=seed, master=master)
+        network = make(training, seed=seed, master=master)
         every = (training, held_out, session, count, seed, report, scale, keeper)
         return network, _train(entry, network, *every)
 
     widths = None
     if precision is not None:
-        layers = entry.network(training, seed=seed).depth
+        layers = make(training, seed=seed).depth
         widths = Widths(precision=precision, steps=count, layers=layers)
     # The run on the device, then the float run.
     session = Session(device, reference, widths)

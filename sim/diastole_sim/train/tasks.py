@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from diastole_sim.train.draws import SPLIT_TAG, permutation
 from diastole_sim.train.master import FLOAT32, Master
-from diastole_sim.train.network import Network, Perceptron
+from diastole_sim.train.network import Network
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.text import load_text, split_text
 from diastole_sim.train.transformer import Transformer, TransformerSizes
@@ -41,7 +41,8 @@ class Task:
 
     - ``about``: one line for people.
     - ``load``: function that returns all samples.
-    - ``split``, ``network``: functions that split the samples and make the network.
+    - ``split``: function that splits the samples.
+    - ``network``: function that makes the network of a host; None for a task that a program trains.
     - ``batch``: samples per step.
     - ``rate``: learning rate of step 0.
     - ``steps``: default number of steps.
@@ -57,23 +58,16 @@ class Task:
     about: str
     load: Callable[[], Samples]
     split: Splits
-    network: Builds
     batch: int
     rate: float
     momentum: float
     steps: int
     evaluate_every: int
+    network: Builds | None = None
     needs: str | None = None
     classifies: bool = False
     graph: "Graph | None" = None
     first: Mapping[str, NDArray[np.float32]] | None = None
-
-
-def perceptron(
-    training: Samples, *, seed: int, master: Master = FLOAT32, hidden: int, classes: int
-) -> Perceptron:
-    """Return a perceptron of one hidden layer, for features and classes."""
-    return Perceptron((training.inputs.shape[1], hidden, classes), seed=seed, master=master)
 
 
 def decoder(training: Samples, *, seed: int, master: Master = FLOAT32) -> Transformer:
@@ -115,14 +109,12 @@ def held_out_count(count: int) -> int:
 def task_of_samples(samples: Samples, name: str) -> Task:
     """Return a task of a user's own samples, learnt as the digits are: features of one size, labels
     from 0 on."""
-    classes = int(samples.labels.max()) + 1
     training = len(samples.labels) - held_out_count(len(samples.labels))
     return Task(
         name=name,
         about="features and labels of your own",
         load=partial(_same, samples),
         split=split,
-        network=partial(perceptron, hidden=HIDDEN, classes=classes),
         batch=min(BATCH, training),
         rate=0.5,
         momentum=0.8,
@@ -142,7 +134,6 @@ _TASKS = [
         about="handwritten digits, a perceptron of 64-64-10 units",
         load=load_digits,
         split=split,
-        network=partial(perceptron, hidden=HIDDEN, classes=10),
         batch=BATCH,
         rate=0.5,
         momentum=0.8,
@@ -156,12 +147,12 @@ _TASKS = [
         about="the next byte of a text, a transformer of 2 layers",
         load=load_text,
         split=split_text,
-        network=decoder,
         batch=4,
         rate=0.05,
         momentum=0.9,
         steps=300,
         evaluate_every=150,
+        network=decoder,
     ),
 ]
 TASKS = {task.name: task for task in _TASKS}

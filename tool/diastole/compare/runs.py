@@ -187,4 +187,5 @@ def step_shapes(task: Task, options: Mapping[str, Any]) -> list[LayerShape]:
         ]
     training, _ = task.split(task.load(), seed=0)
     batch = training.take(np.arange(task.batch))
+    assert task.network is not None, "a host trains the task"
     return task.network(training, seed=0).shapes(batch)

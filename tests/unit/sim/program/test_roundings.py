@@ -13,10 +13,10 @@ from diastole_sim.train.gradient import round_gradient
 from diastole_sim.train.job import run_task
 from diastole_sim.train.loss_scaling import LossScaling
 from diastole_sim.train.master import Master, weight_tag
-from diastole_sim.train.network import Perceptron
 from diastole_sim.train.tasks import find_task
 from diastole_sim.trainer.job import weights_sha256
 from diastole_sim.trainer.options import ProgramOptions
+from support.host_perceptron import Perceptron, digits_by_host
 
 CONFIG = PRODUCTS_ONLY["nano"]
 LIMITS = program_limits(CONFIG)
@@ -48,7 +48,9 @@ def by_host(monkeypatch):
 
     def train(**options):
         device = NumpyDevice(CONFIG.numerics, SEED)
-        result = run_task("digits", device, backend="any", steps=STEPS, seed=SEED, **options)
+        result = run_task(
+            digits_by_host(), device, backend="any", steps=STEPS, seed=SEED, **options
+        )
         return seen[0], result.loss
 
     return train

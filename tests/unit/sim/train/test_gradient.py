@@ -10,12 +10,12 @@ from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.train.gradient import round_gradient
 from diastole_sim.train.loss_scaling import HostScale, LossScaling
 from diastole_sim.train.master import weight_tag
-from diastole_sim.train.network import Perceptron
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.session import Session
 from diastole_sim.train.transformer import Transformer, TransformerSizes
 from oracle.rounding import round_fraction
 from oracle.threefry import draw
+from support.host_perceptron import Perceptron
 from support.numerics import make_numerics
 
 E5M2 = ml_dtypes.float8_e5m2

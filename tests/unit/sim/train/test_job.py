@@ -13,10 +13,10 @@ from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train import host, run_task
 from diastole_sim.train.job import minibatches
-from diastole_sim.train.network import Perceptron
 from diastole_sim.train.report import write_picture
 from diastole_sim.train.session import Session
-from diastole_sim.train.tasks import find_task, load_digits, split
+from diastole_sim.train.tasks import load_digits, split
+from support.host_perceptron import Perceptron, digits_by_host
 from support.sweep import sweep
 
 CLASSES = {name: {"format": "bfp4", "rounding": "nearest"} for name in ("x", "w")}
@@ -33,7 +33,7 @@ KEYS = (
 
 def train(device=None, seed=0, **given):
     device = NumpyDevice(NANO, seed) if device is None else device
-    return run_task("digits", device, backend="golden", seed=seed, **given)
+    return run_task(digits_by_host(), device, backend="golden", seed=seed, **given)
 
 
 @pytest.fixture(scope="module", params=[1, sweep(3)], ids="seeds {}".format)
@@ -302,7 +302,7 @@ def test_a_device_that_returns_nonsense_is_compared_to_the_end():
 @pytest.mark.parametrize("steps", [1, 3])
 def test_a_training_that_diverges_is_told_by_step_and_tensor(steps):
     """Its loss is finite in step 0, its weights are not."""
-    task = replace(find_task("digits"), rate=np.inf, momentum=0.0)
+    task = replace(digits_by_host(), rate=np.inf, momentum=0.0)
     with np.errstate(all="ignore"):
         result = run_task(task, NumpyDevice(NANO, 0), backend="golden", steps=steps)
     assert np.isfinite(result.history.losses[0])
@@ -334,7 +334,7 @@ def test_the_first_tensor_that_is_not_finite(tensor, name):
 
 def test_the_first_tensor_of_an_evaluation():
     """Its samples have a NaN; those of the training have none."""
-    task = find_task("digits")
+    task = digits_by_host()
     training, held_out = task.split(task.load(), seed=0)
     held_out.inputs[3, 5] = np.nan
     spoilt = replace(task, split=lambda *_, **__: (training, held_out))

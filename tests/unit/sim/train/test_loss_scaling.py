@@ -5,10 +5,10 @@ import pytest
 
 from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.train.loss_scaling import UNSCALED, HostScale, LossScaling
-from diastole_sim.train.network import Perceptron
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.session import Session
 from diastole_sim.train.transformer import Transformer, TransformerSizes
+from support.host_perceptron import Perceptron
 from support.numerics import make_numerics
 
 GNMT = ((40_000, 13), (150_000, 15))

@@ -16,12 +16,12 @@ from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train import run_task
 from diastole_sim.train.draws import initial_weights
 from diastole_sim.train.master import FORMATS, Master, bias_tag, weight_tag
-from diastole_sim.train.network import Perceptron
 from diastole_sim.train.session import Session
 from diastole_sim.train.tasks import Samples
 from oracle.libraries import GFLOAT_RULES
 from oracle.rounding import round_fraction
 from oracle.threefry import draw
+from support.host_perceptron import Perceptron, digits_by_host
 
 GFLOAT = {
     "bf16": format_info_bfloat16,
@@ -323,7 +323,7 @@ def test_training_says_its_master_and_the_float_run_has_none():
 
     def train(**given):
         return run_task(
-            "digits", NumpyDevice(numerics), backend="golden", steps=2, **given
+            digits_by_host(), NumpyDevice(numerics), backend="golden", steps=2, **given
         ).to_json()
 
     plain, narrow = train(), train(master=Master(kind="e6m9", bits=9))

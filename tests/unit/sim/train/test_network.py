@@ -7,9 +7,9 @@ import pytest
 
 from diastole_sim.train import host
 from diastole_sim.train.float_device import FloatDevice, product
-from diastole_sim.train.network import Perceptron
 from diastole_sim.train.session import Session
 from diastole_sim.train.tasks import Samples
+from support.host_perceptron import Perceptron
 
 SIZES = (7, 5, 4, 3)
 

@@ -10,6 +10,7 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.operations import OPERATIONS
 from diastole_sim.train import run_task
 from diastole_sim.train.precision import HIGH, LOW, Precision, Widths
+from support.host_perceptron import digits_by_host
 
 ALL = CLASS_NAMES
 
@@ -124,7 +125,7 @@ def numerics(name):
 def train(name, precision, **options):
     device = NumpyDevice(numerics(name), seed=3)
     return run_task(
-        "digits", device, backend="golden", steps=6, seed=3, precision=precision, **options
+        digits_by_host(), device, backend="golden", steps=6, seed=3, precision=precision, **options
     )
 
 

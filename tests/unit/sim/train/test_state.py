@@ -11,12 +11,11 @@ from diastole_sim.train.history import History
 from diastole_sim.train.job import run_task
 from diastole_sim.train.loss_scaling import HostScale, LossScaling
 from diastole_sim.train.master import FLOAT32, Master
-from diastole_sim.train.network import Perceptron
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.session import Session
 from diastole_sim.train.state import TrainingState
-from diastole_sim.train.tasks import task_of_samples
 from diastole_sim.train.transformer import Transformer, TransformerSizes
+from support.host_perceptron import Perceptron, samples_by_host
 
 CLASS = {"format": "bfp4", "rounding": "nearest"}
 NUMERICS = Numerics.from_dict(
@@ -60,7 +59,7 @@ class Kept:
 def task():
     random = np.random.default_rng(3)
     inputs = random.standard_normal((40, 6)).astype(np.float32)
-    return task_of_samples(Samples(inputs=inputs, labels=random.integers(3, size=40)), "mine")
+    return samples_by_host(Samples(inputs=inputs, labels=random.integers(3, size=40)), "mine")
 
 
 def trained(task, keeper, master=FLOAT32, loss_scaling=None):

@@ -9,9 +9,9 @@ from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.train.float_device import FloatDevice
 from diastole_sim.train.job import run_task
 from diastole_sim.train.samples import Samples
-from diastole_sim.train.tasks import task_of_samples
 from diastole_sim.trainer.float_run import FloatRun
 from diastole_sim.trainer.options import ProgramOptions
+from support.host_perceptron import samples_by_host
 from support.numerics import make_numerics
 from support.small_programs import make_limits
 
@@ -23,7 +23,7 @@ STEPS = 6
 @pytest.fixture
 def task(np_rng):
     inputs = np_rng.normal(size=(90, 5)).astype(np.float32)
-    return task_of_samples(Samples(inputs=inputs, labels=np_rng.integers(0, 3, size=90)), "own")
+    return samples_by_host(Samples(inputs=inputs, labels=np_rng.integers(0, 3, size=90)), "own")
 
 
 def test_it_is_that_of_the_host(task):
@@ -76,7 +76,7 @@ def test_programs_follow_what_optimisers_are_told(task, options):
 def test_an_infinite_norm_clips_to_nothing(optimizer, np_rng):
     """Gradients whose squares overflow in float32 are multiplied by 0, as torch does it."""
     inputs = np.float32(1e21) * np_rng.normal(size=(90, 5)).astype(np.float32)
-    task = task_of_samples(Samples(inputs=inputs, labels=np_rng.integers(0, 3, size=90)), "own")
+    task = samples_by_host(Samples(inputs=inputs, labels=np_rng.integers(0, 3, size=90)), "own")
     options = ProgramOptions(limits=LIMITS, optimizer=optimizer, clip=1.0, weight_decay=0.0)
     made = options.program(task, NUMERICS, steps=1, seed=1)
     run = FloatRun(made.recipe, made.training)

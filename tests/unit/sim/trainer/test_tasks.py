@@ -13,6 +13,7 @@ from diastole_sim.train.job import run_task
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import find_task, task_of_samples
 from diastole_sim.trainer.tasks import AccumulateError, task_program, task_recipe
+from support.host_perceptron import digits_by_host
 from support.numerics import make_numerics
 from support.small_programs import make_limits
 from support.sweep import sweep
@@ -54,7 +55,9 @@ def test_the_first_steps_are_those_of_a_host(machine, seed):
     run = start(made.program, machine, seed)
     run.train(12)
     device = NumpyDevice(machine["numerics"], seed)
-    host = run_task("digits", device, backend="golden", steps=12, seed=seed, float_run=False)
+    host = run_task(
+        digits_by_host(), device, backend="golden", steps=12, seed=seed, float_run=False
+    )
     np.testing.assert_allclose(run.losses(), host.history.losses, rtol=1e-5)
     accuracy = (run.evaluate().argmax(axis=1) == made.held_out.labels).mean()
     assert accuracy == host.accuracy

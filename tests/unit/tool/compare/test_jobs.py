@@ -15,9 +15,9 @@ from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train import run_task
 from diastole_sim.train.precision import Precision
 from diastole_sim.train.samples import Samples
-from diastole_sim.train.tasks import task_of_samples
 from diastole_sim.trainer.job import weights_sha256
 from diastole_sim.trainer.options import ProgramOptions
+from support.host_perceptron import samples_by_host
 from support.small_programs import make_limits
 
 
@@ -39,7 +39,7 @@ def job(rng):
     )
     return Job(
         name="mine",
-        task=task_of_samples(samples, "mine.npz"),
+        task=samples_by_host(samples, "mine.npz"),
         data=samples_sha256(samples),
         steps=3,
         seed=1,

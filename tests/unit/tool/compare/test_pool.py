@@ -16,6 +16,8 @@ from diastole.errors import CheckFailed
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import task_of_samples
+from diastole_sim.trainer.options import ProgramOptions
+from support.small_programs import make_limits
 
 ONE = {"format": "bfp4", "rounding": "nearest"}
 NUMERICS = Numerics.from_dict(
@@ -30,19 +32,24 @@ def jobs(rng):
         inputs=random.standard_normal((30, 4)).astype(np.float32), labels=np.arange(30) % 3
     )
     given = {"task": task_of_samples(samples, "mine"), "data": samples_sha256(samples), "steps": 2}
+    options = ProgramOptions(limits=make_limits(NUMERICS))
     made = [
-        Job(name=name, numerics=numerics, seed=seed, **given)
+        Job(name=name, numerics=numerics, seed=seed, options=how, **given)
         for seed in (0, 1)
-        for name, numerics in (("float32", None), ("bfp4", NUMERICS))
+        for name, numerics, how in (
+            ("float32", None, {"recipe": options.in_float32}),
+            ("bfp4", NUMERICS, {"program": options}),
+        )
     ]
     failing = Job(name="no", numerics=NUMERICS, seed=0, options={"colour": 1}, **given)
     return [*made, failing]
 
 
 def found(records):
+    """By key, without times, as a file has them."""
     return {
         each["key"]: {name: value for name, value in each.items() if name != "seconds"}
-        for each in records
+        for each in json.loads(json.dumps(list(records)))
     }
 
 

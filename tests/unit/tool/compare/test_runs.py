@@ -13,8 +13,9 @@ from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.train import TASKS
 from diastole_sim.train.precision import Precision
 from diastole_sim.trainer.options import ProgramOptions
+from support.host_perceptron import digits_by_host
 
-DIGITS = TASKS["digits"]
+DIGITS = digits_by_host()
 
 
 def settled(name, document, **options):

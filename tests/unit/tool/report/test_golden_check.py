@@ -8,6 +8,7 @@ import pytest
 from diastole.report.golden_check import checked_record
 from diastole_sim.golden.numpy_device import NumpyDevice
 from diastole_sim.train import run_task
+from support.host_perceptron import digits_by_host
 from support.numerics import make_numerics
 
 NUMERICS = make_numerics(block=8, formats="bfp8", roundings="nearest")
@@ -17,14 +18,14 @@ NUMERICS = make_numerics(block=8, formats="bfp8", roundings="nearest")
 def whole():
     """A training that nothing was compared in."""
     device = NumpyDevice(NUMERICS)
-    return run_task("digits", device, backend="any", steps=2, float_run=False)
+    return run_task(digits_by_host(), device, backend="any", steps=2, float_run=False)
 
 
 @pytest.fixture(scope="module")
 def checked():
     """Its first step, compared."""
     devices = {"device": NumpyDevice(NUMERICS), "reference": NumpyDevice(NUMERICS)}
-    return run_task("digits", backend="any", steps=1, float_run=False, **devices)
+    return run_task(digits_by_host(), backend="any", steps=1, float_run=False, **devices)
 
 
 def test_what_was_compared_is_said(whole, checked):
