@@ -39,14 +39,14 @@ NEVER_READY = (
 )
 QUICK = [
     (InputStreams, "fill.available.eq(begun != filled)", "fill.available.eq(1)"),
-    (InputStreams, "Mux(product, multiplied, filled +", "Mux(product, begun, filled +"),
+    (InputStreams, "Mux(product, multiplied, count)", "Mux(product, begun, count)"),
     (InputFill, "self.product_available & ~own", "~own"),
 ]
 SLOW = [
     (
         InputStreams,
-        "requests.space.eq((in_use != INPUT_BLOCKS) & (unread != INPUT_BLOCKS))",
-        "requests.space.eq(1)",
+        "space = (in_use != INPUT_BLOCKS) & (unread != INPUT_BLOCKS)",
+        "space = Signal(init=1)",
     ),
     (InputStreams, "released + self.release_block", "released + self.release_block + 1"),
     (InputStreams, "filled + fill.done", "filled"),

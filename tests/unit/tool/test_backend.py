@@ -187,7 +187,7 @@ WITH_UNIT = from_document({"vector": {"enable": True, "panel_kib": 4}})
 @pytest.fixture
 def program():
     """A program of so many bytes."""
-    return SimpleNamespace(memory_bytes=5000)
+    return SimpleNamespace(memory_bytes=5000, roundings={}, areas={})
 
 
 def test_limits_of_programs():
